@@ -47,11 +47,12 @@ else
 	@$(BIN)/python -m pytest -n auto --dist worksteal
 endif
 
-# The contract on every store there is, on the real products: prints the matrix and writes docs/conformance.md.
+# The contract and the paper's scenarios on every store there is, on the real products, which are installed into .venv-backends/
+# and .venv-letta/: prints the matrix and writes docs/conformance.md. What could not be had is said, and not passed over.
 .PHONY: test-backends
-test-backends: tools
-	@$(BIN)/python -m pytest -n auto --dist worksteal tests/backends
-	@$(BIN)/python tests/backends/conformance.py
+test-backends:
+	@$(PYTHON) tests/backends/install_products.py
+	@.venv-backends/bin/python tests/backends/conformance.py
 
 test-fast: tools
 	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not process'
@@ -101,20 +102,38 @@ try-image: tools
 bench-adversarial: setup
 	@$(BIN)/python -m bench.adversarial
 
-# The adapters with the frameworks themselves, which are installed into .venv-integrations/.
+# The adapters with the frameworks themselves. CrewAI wants older libraries than the others bring, so that it has an environment of its own.
+# Nothing goes over a network while they run: pytest-socket sees to that. Frameworks warn about themselves, which is no error here.
+ADAPTERS := anthropic,langchain,langgraph,llamaindex,openai-agents,pydantic-ai
+ADAPTERS_APART := crewai
+ADAPTER_TOOLS := hypothesis pytest pytest-asyncio pytest-socket pytest-timeout
+ADAPTER_TESTS := -m pytest tests/integrations --disable-socket --allow-unix-socket -o asyncio_mode=auto \
+  -o asyncio_default_fixture_loop_scope=function -W default -W error::RuntimeWarning --disable-warnings
 .PHONY: test-integrations
-test-integrations:
-	@test -x .venv-integrations/bin/python || $(PYTHON) -m venv .venv-integrations
-	@.venv-integrations/bin/python -m pip --disable-pip-version-check --quiet install --prefer-binary -e '.[test,langgraph]'
-	@.venv-integrations/bin/python -m pytest tests/integrations
+test-integrations: tools
+	@test -x .venv-integrations/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python .venv-integrations
+	@$(BIN)/uv pip install --quiet --python .venv-integrations/bin/python -e '.[$(ADAPTERS)]' $(ADAPTER_TOOLS) langchain-tests
+	@.venv-integrations/bin/python $(ADAPTER_TESTS)
+	@test -x .venv-integrations-crewai/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python .venv-integrations-crewai
+	@$(BIN)/uv pip install --quiet --python .venv-integrations-crewai/bin/python -e '.[$(ADAPTERS_APART)]' $(ADAPTER_TOOLS)
+	@.venv-integrations-crewai/bin/python $(ADAPTER_TESTS)
 
 # Beside others, which are installed into .bench-peers/. PEERS="--sizes 1k,10k,100k" for more; docs/benchmarks.md explains.
 .PHONY: bench-peers
 bench-peers: setup
 	@$(BIN)/python -m bench.peers $(PEERS)
 
-docs: $(TOOLS)
-	@$(BIN)/python docs/build.py
+# The documentation as a site in site/; what makes it is installed into .venv-docs/, without Commonplace itself.
+DOCS_TOOLS = $(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])'
+docs:
+	@test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
+	@.venv-docs/bin/python -m pip --disable-pip-version-check --quiet install --prefer-binary $$($(DOCS_TOOLS))
+	@.venv-docs/bin/python docs/build.py
+
+# The casts of docs/casts, recorded anew from the commands themselves.
+.PHONY: casts
+casts: setup
+	@$(BIN)/python docs/casts.py
 
 clean:
 	rm -rf $(VENV) site bench/results .pytest_cache .mypy_cache .ruff_cache .hypothesis

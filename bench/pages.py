@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from commonplace.config import Config
+from commonplace.config import Config, LifecycleConfig
 from commonplace.engine import BatchItem, Draft, Settings, Statement
 from commonplace.engine_factory import open_engine
 from commonplace.wire.record import Principal
@@ -57,7 +57,8 @@ def text(i: int) -> str:
 
 async def fill(data: Path, memories: int, reviews: int) -> dict[str, str]:
     """Through the engine, without vectors: what a page shows does not depend on them."""
-    engine = await open_engine(Config(data, embedder="none"), settings=Settings())
+    lifecycle = LifecycleConfig(expire=("type=emotional",))
+    engine = await open_engine(Config(data, embedder="none", lifecycle=lifecycle), settings=Settings())
     who, first = Principal(), ""
     for start in range(0, memories, 1000):
         items = [
@@ -77,9 +78,12 @@ async def fill(data: Path, memories: int, reviews: int) -> dict[str, str]:
             print(f"\r{i:,} reviews         ", end="", flush=True)
     for i in range(300):
         await engine.assert_fact(who, Statement("agent-0", f"thing {i % 40}", f"ties {i % 7}", f"thing {(i * 7) % 40}"))
+    felt = [BatchItem(Draft("agent-0", "emotional", f"Alice felt {text(i)}")) for i in range(1000)]
+    await engine.remember_many(who, felt)
+    run = (await engine.lifecycle.run(who, "expire")).run_id
     await engine.close()
     print()
-    return {"memory": first, "review": review}
+    return {"memory": first, "review": review, "run": run or ""}
 
 
 @contextmanager
@@ -166,7 +170,9 @@ def main() -> None:
             "review": [f"/ui/inbox/{ids['review']}"], "memories": walked(port, "/ui/memories", 10),
             "memories, one agent": ["/ui/memories?agent=agent-3"], "search": ["/ui/memories?q=billing+deploy+friday"],
             "memory": [f"/ui/memories/{ids['memory']}"], "graph": ["/ui/graph?agent=agent-0&about=thing+3"],
-            "things": ["/ui/graph?agent=agent-0"], "audit": walked(port, "/ui/audit", 10),
+            "things": ["/ui/graph?agent=agent-0"], "lifecycle": ["/ui/lifecycle"],
+            "lifecycle run": [f"/ui/lifecycle/{ids['run']}"], "proofs": ["/ui/audit/proofs?entry=7&from=1000"],
+            "audit": walked(port, "/ui/audit", 10),
             "audit, one operation": ["/ui/audit?operation=graph_assert"], "health": ["/ui/health"],
             "policies": ["/ui/policies"], "tokens": ["/ui/tokens"],
         }  # fmt: skip

@@ -14,12 +14,16 @@ from bench.lifecycle.conversation import days
 from bench.lifecycle.simulation import AGENT, WHO, SimulatedClock
 from commonplace.embedders.registry import open_embedder
 from commonplace.engine import BatchItem, Draft, Engine, Query
+from commonplace.engine.lifecycle.dream_job import DreamJob
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import DAY_MS
 
 _ITEMS = 100
 _LONG_TERM = 2_000
 _RECALLS = 400
+_DRAWERS = 10_000
+_PASSES = 4
 _RANDOM = Random(1)  # every question another one: those asked before have their vector at hand
 
 
@@ -61,6 +65,38 @@ async def measure(embedder: str) -> dict[str, float]:
         "recall beside it, p50 ms": float(np.percentile(beside, 50)),
         "recall beside it, p99 ms": float(np.percentile(beside, 99)),
         "recalls beside it": len(beside),
+    }
+
+
+class _CountedDream(DreamJob):
+    compared = 0
+
+    async def _alike(self, who: Principal, memory: Memory) -> list[tuple[Memory, float]]:
+        _CountedDream.compared += 1
+        return await DreamJob._alike(self, who, memory)
+
+
+async def measure_dream(embedder: str) -> dict[str, float]:
+    """Passes over a palace of 10,000 drawers: how long each takes, and how far it comes."""
+    with tempfile.TemporaryDirectory() as folder:
+        engine = await Engine.open(SqliteStore(Path(folder) / "d.db"), open_embedder(embedder))
+        try:
+            notes = [note.text for day in days(1000, 7) for note in day.notes][:_DRAWERS]
+            await _fill(
+                engine, [Draft(AGENT, "semantic", f"{text}, drawer {n}", kind="drawer") for n, text in enumerate(notes)]
+            )
+            engine.lifecycle.use(_CountedDream(engine._core))
+            took = []
+            for _ in range(_PASSES):
+                begun = time.perf_counter()
+                await engine.lifecycle.run(WHO, "dream")
+                took.append(time.perf_counter() - begun)
+        finally:
+            await engine.close()
+    return {
+        "drawers": len(notes),
+        "a pass of the dreamer, seconds (the slowest of 4)": max(took),
+        "drawers compared in a pass": _CountedDream.compared / _PASSES,
     }
 
 

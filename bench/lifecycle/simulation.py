@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -10,20 +11,23 @@ from random import Random
 from typing import Any
 
 from bench.lifecycle.conversation import Day, Fact, days
+from commonplace.config import LifecycleConfig
 from commonplace.embedders.base import Embedder
 from commonplace.engine import BatchItem, Draft, Engine, Query
+from commonplace.engine.core import Settings
 from commonplace.engine.lifecycle.statements import same_statement
 from commonplace.engine.types import Snapshot
 from commonplace.stores.base import Primary
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.filters import parse
-from commonplace.wire.record import Clock, Principal
+from commonplace.wire.record import Clock, Memory, Principal
 from commonplace.wire.times import DAY_MS
 
 START = 1_750_000_000_000
 AGENT = "assistant"
 WHO = Principal()
 JOBS = ("expire", "retain", "dream", "consolidate")
+KINDS = ("short-term", "true", "no longer true", "chatter")
 _HOUR = 3_600_000
 
 
@@ -44,7 +48,7 @@ class World:
     notes: int = 0
     live: int = 0
     most_live: int = 0
-    live_on_day: dict[int, int] = field(default_factory=dict)
+    live_on_day: dict[int, dict[str, int]] = field(default_factory=dict)  # of what kind, and of all
     long_term: int = 0
     lost: list[str] = field(default_factory=list)  # true, and in no live memory: "day 30: Alice lives in Lisbon"
     worse: list[str] = field(default_factory=list)  # days on which jobs made recall@5 worse
@@ -66,14 +70,17 @@ async def live_through(
     jobs: bool = True,
     crash: bool = False,
     look_every: int = 30,
+    capacity: int | None = None,
     told: Callable[[int], None] = lambda day: None,
 ) -> World:
     clock = SimulatedClock()
-    engine = await Engine.open(open_store(clock), embedder, clock=clock)
-    world, random = World(name, count), Random(seed)
+    kept = LifecycleConfig() if capacity is None else LifecycleConfig(capacity=capacity)
+    engine = await Engine.open(open_store(clock), embedder, clock=clock, settings=Settings(lifecycle=kept))
+    world, random, said = World(name, count), Random(seed), set[str]()
     try:
         for day in days(count, seed):
             await _talk(engine, clock, day, world)
+            said |= {fact.statement for fact in day.truth}
             look = day.number % look_every == look_every - 1 or day.number == count - 1
             before = await recall_at_5(engine, day.truth) if look else 0.0
             for _ in range(2):  # the night
@@ -82,8 +89,7 @@ async def live_through(
                     await _tend(engine, world, random if crash else None)
             world.live = await _count(engine)
             if look:
-                await _look(engine, day, before, world)
-                world.live_on_day[day.number + 1] = world.live
+                await _look(engine, day, before, said, world)
             world.most_live = max(world.most_live, world.live)
             told(day.number)
         world.recall_at_5 = await recall_at_5(engine, day.truth)
@@ -145,14 +151,31 @@ def gone_after(engine: Engine, units: int) -> Iterator[None]:
         core.transact = transact  # type: ignore[method-assign]
 
 
-async def _look(engine: Engine, day: Day, before: float, world: World) -> None:
-    contents = [memory.content async for memory in _live(engine)]
+async def _look(engine: Engine, day: Day, before: float, said: set[str], world: World) -> None:
+    live = [memory async for memory in _live(engine)]
+    contents = [memory.content for memory in live]
+    world.live_on_day[day.number + 1] = _kinds(live, {fact.statement for fact in day.truth}, said)
     for fact in day.truth:
         if not any(same_statement(fact.statement, text) for text in contents):
             world.lost.append(f"day {day.number}: {fact.statement}")
     after = await recall_at_5(engine, day.truth)
     if after < before:
         world.worse.append(f"day {day.number}: {before:.3f} → {after:.3f}")
+
+
+def _kinds(live: list[Memory], true: set[str], said: set[str]) -> dict[str, int]:
+    """What there is how much of: notes, and of long-term memory what is true, what was, and chatter."""
+    found = Counter[str]()
+    for memory in live:
+        if memory.kind != "promoted":
+            found["short-term"] += 1
+        elif any(same_statement(each, memory.content) for each in true):
+            found["true"] += 1
+        elif any(same_statement(each, memory.content) for each in said):
+            found["no longer true"] += 1
+        else:
+            found["chatter"] += 1
+    return {name: found[name] for name in KINDS} | {"all": len(live)}
 
 
 async def recall_at_5(engine: Engine, truth: tuple[Fact, ...]) -> float:

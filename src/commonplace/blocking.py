@@ -6,6 +6,7 @@ import asyncio
 import functools
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, Concatenate, ParamSpec, Self
 
 from commonplace.interface import MemoryInterface, T
@@ -37,12 +38,21 @@ class BlockingMemory:
         self._thread = threading.Thread(target=self._loop.run_forever, name="commonplace-sdk", daemon=True)
         self._thread.start()
 
+    @property
+    def async_memory(self) -> MemoryInterface:
+        """The memory behind it: what its methods give is for `run` and `submit`, and for no other loop."""
+        return self._memory
+
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for something that has no method here."""
+        return self.submit(work).result()
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Begin something that has no method here; whoever has a loop of their own can go on meanwhile."""
         if self._loop.is_closed():
             work.close()
             raise Unavailable(f"this {type(self).__name__} is closed; make another one")
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def close(self) -> None:
         """Write what is behind, close what is open and end the thread; nothing can be called afterwards."""

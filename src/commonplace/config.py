@@ -16,7 +16,7 @@ DEFAULT_AGENT = "default"
 MIB = 1024 * 1024
 _LAST_PORT = 65_535
 _LARGEST = 2**31 - 1  # of any number: bytes of a body, megabytes of memory, requests
-_MAY_BE_ZERO = {"port", "rate_limit", "recall_budget", "lifecycle.interval"}
+_MAY_BE_ZERO = {"port", "rate_limit", "recall_budget", "lifecycle.interval", "lifecycle.capacity"}
 _MAY_BE_ZERO |= {"governance.review_days", "governance.auto_allow_after", "oidc.leeway"}
 _UNITS = {
     "index_mb": "of megabytes",
@@ -85,6 +85,7 @@ class LifecycleConfig:
 
     interval: int = 60  # seconds from one look at what is due to the next; 0 never looks
     paused: tuple[str, ...] = ()  # jobs that only run when someone says so
+    capacity: int = 200  # memories that consolidation keeps in long-term memory for each agent and person; 0 is all
     expire: tuple[str, ...] = ()  # standing policies, such as "agent=* type=episodic older_than_days=90 action=archive"
 
 

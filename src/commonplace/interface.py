@@ -6,6 +6,7 @@ here may load the engine: a program that talks to a server does not pay for one.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -101,7 +102,7 @@ class MemoryInterface:
 
     async def remember(
         self,
-        content: str | RememberRequest,
+        content: str | Document | RememberRequest,
         *,
         type: str = "semantic",
         user_id: str | None = None,
@@ -119,7 +120,7 @@ class MemoryInterface:
         """Keep a memory, word for word.
 
         Args:
-            content: What to remember.
+            content: What to remember; of a procedure also the state machine itself, which is kept as JSON text.
             type: semantic, episodic, procedural or emotional.
             metadata: Anything else about it; `tags`, `title`, `project`, `session_id`, `speaker`, `event_time`,
                 `importance` and `entity_name` become fields of the memory.
@@ -135,6 +136,8 @@ class MemoryInterface:
         >>> kept.pending_approval
         False
         """
+        if isinstance(content, dict):
+            content = _machine_text(content, type)
         return await self._call(RememberResponse, "remember", self._asked("remember", content, locals()))
 
     async def remember_batch(self, items: Sequence[str | Document]) -> list[RememberResponse | Fault]:
@@ -402,7 +405,7 @@ class MemoryInterface:
         Args:
             ids: The memories.
             run_id: Instead of ids, a run of a job (`lifecycle_runs`): everything that it did.
-            recovery_id: Instead of ids, what `recover` answered: everything that it put back.
+            recovery_id: Instead of ids, what `recover` answered: everything that it took back.
             reason: Why, for the audit log.
             agent_id: Only memories of this agent; an id alone says whose it is.
 
@@ -815,14 +818,14 @@ class MemoryInterface:
         agent_id: str | None = None,
         dry_run: bool = False,
     ) -> Document:
-        """Put back what came from a bad source, and what was made from it: {recovery_id, affected, erased}.
+        """Take back what came from a bad source, and what was made from it: {recovery_id, affected, erased}.
 
         Args:
             source: What memories say they come from.
             principal: Who wrote, as the audit trail names them.
             since: Only what was done from then on.
             agent_id: Only memories of this agent; by default of every agent.
-            dry_run: Say what would be put back; nothing is changed.
+            dry_run: Say what would be taken back; nothing is changed.
 
         >>> bad = await memory.remember("Bob is the admin", source="https://evil.example")
         >>> done = await memory.recover(source="https://evil.example")
@@ -915,6 +918,16 @@ def _given(parameters: Mapping[str, Any]) -> Document:
         for name, value in parameters.items()
         if name != "self" and value is not None and value is not False
     }
+
+
+def _machine_text(machine: Document, type: str) -> str:
+    """A state machine as the wire carries it."""
+    if type != "procedural":
+        raise ValidationError("content must be text; only a procedure may be an object", field="content")
+    try:
+        return json.dumps(machine, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValidationError(f"content must be JSON: {error}", field="content") from None
 
 
 def _plain(value: Any) -> Any:

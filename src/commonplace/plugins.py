@@ -25,6 +25,8 @@ BUILT_IN = {
     "memorywire+https": "commonplace.stores.wire",
     "mem0": "commonplace.stores.mem0",
     "mem0+postgresql": "commonplace.stores.mem0",
+    "letta": "commonplace.stores.letta",
+    "letta+https": "commonplace.stores.letta",
 }
 #: What a scheme needs besides us: the module to look for, the package it comes in, and the extra that installs it.
 _NEEDS = {

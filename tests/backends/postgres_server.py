@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 PASSWORD = "correct horse"
-_FAST = (
+FAST = (
     "fsync=off", "full_page_writes=off", "synchronous_commit=off", "autovacuum=off", "max_connections=400",
     "shared_buffers=128MB", "max_wal_size=4GB", "listen_addresses=127.0.0.1", "unix_socket_directories=",
     "logging_collector=off", "log_min_messages=fatal",
@@ -51,7 +51,7 @@ def memory_folder() -> str | None:
 
 
 class PostgresServer:
-    def __init__(self, settings: Sequence[str] = _FAST, folder: str | None = None) -> None:
+    def __init__(self, settings: Sequence[str] = FAST, folder: str | None = None) -> None:
         programs()  # before there is anything to remove
         self.folder = Path(tempfile.mkdtemp(prefix="commonplace-postgres-", dir=folder or memory_folder()))
         self.data = self.folder / "data"

@@ -10,19 +10,22 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from postgres_databases import database_for, server
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.stores.base import Entry, Store, StoreSettings
 from commonplace.stores.mem0 import Mem0Store
 from commonplace.testing import FakeClock, ReplicaContract
+from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory
 
 # Not imported here: it reads at its import whether it may phone home, which the store forbids first.
 pytestmark = [
-    pytest.mark.skipif(find_spec("mem0") is None, reason="mem0 is not installed: pip install mem0ai==2.2.1"),
+    pytest.mark.skipif(find_spec("mem0") is None, reason="mem0ai is not installed: `make test-backends` installs it"),
     pytest.mark.slow,
     pytest.mark.process,
     pytest.mark.filterwarnings("ignore"),
+    pytest.mark.xdist_group("mem0"),
 ]
 
 
@@ -34,6 +37,28 @@ class TestMem0(ReplicaContract):
         from commonplace.plugins import open_replica
 
         return open_replica(f"mem0://{tmp_path}/mem0", clock, StoreSettings(embed=HashingEmbedder().embed))
+
+
+class TestMem0InDatabase(ReplicaContract):
+    """On PostgreSQL with pgvector."""
+
+    durable = True
+    writers = 5
+
+    def open_store(self, tmp_path: Path, clock: FakeClock) -> Store:
+        from commonplace.plugins import open_replica
+
+        url = f"mem0+{database_for(tmp_path)}"
+        return open_replica(url, clock, StoreSettings(folder=tmp_path, embed=HashingEmbedder().embed))
+
+
+def test_a_database_that_refuses_is_said_and_its_password_is_not(tmp_path: Path) -> None:
+    from commonplace.plugins import open_replica
+
+    url = "mem0+" + server().url(password="hunter22")
+    with pytest.raises(Unavailable, match="mem0's database cannot be opened") as refused:
+        open_replica(url, FakeClock(), StoreSettings(folder=tmp_path, embed=HashingEmbedder().embed))
+    assert "hunter22" not in refused.value.message
 
 
 def test_no_word_of_what_is_erased_is_left_in_its_folder(tmp_path: Path) -> None:

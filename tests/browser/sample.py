@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from server_process import ServerProcess
+from server_process import ServerProcess, cli
 
 MEMORIES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("assistant", "semantic", "Alice is allergic to peanuts and carries an EpiPen", {"tags": ["health", "alice"]}),
@@ -35,6 +37,8 @@ RULES = (
     {"name": "other agents", "action": "review", "when": {"dialect": ["mrp"]}},
     {"name": "hidden characters", "action": "reject", "when": {"findings": ["bidi", "zero_width"]}},
 )
+#: Short-term notes of last week: the first is sure and becomes long-term memory, the second is put away.
+NOTES = (("Alice takes the early train on Tuesdays", 1.0), ("Bob wondered whether it would rain", 0.2))
 
 
 def fill(server: ServerProcess, token: str | None = None) -> dict[str, str]:
@@ -80,9 +84,29 @@ def fill(server: ServerProcess, token: str | None = None) -> dict[str, str]:
         "approval_required": True,
     }
     post("/v0/kg/assert", fact)
+    ids["run"] = consolidate(server, token)
     for question in ("what must I not cook for Alice?", "where does Bob live?"):
         post("/v0/recall", {"agent_id": "assistant", "query": question})
     return ids
+
+
+def consolidate(server: ServerProcess, token: str | None = None, agent: str = "journal", notes: Any = NOTES) -> str:
+    """Notes that have gone cold, imported with their own time, and the run of the job that decided about them."""
+    then = (datetime.now(UTC) - timedelta(days=8)).isoformat()
+    file = server.data / f"notes-{len(list(server.data.glob('notes-*')))}.json"
+    told = [
+        {"id": f"{file.stem}-{i}", "memory": text, "agent_id": agent, "created_at": then,
+         "metadata": {"short_term": True}} for i, (text, _) in enumerate(notes)
+    ]  # fmt: skip
+    file.write_text(json.dumps(told), "utf-8")
+    cli(server.data, "import", "--format", "mem0", str(file))
+    for i, (_, confidence) in enumerate(notes):
+        change = {"agent_id": agent, "confidence": confidence}
+        assert server.call("PATCH", f"/v0/memories/{file.stem}-{i}", change, token=token).status == 200
+    answer = server.post("/v0/lifecycle/consolidate/run", {}, token=token)
+    assert answer.status == 200, answer.body
+    run_id: str = answer.json["run_id"]
+    return run_id
 
 
 def pages(ids: dict[str, str]) -> dict[str, str]:
@@ -91,6 +115,8 @@ def pages(ids: dict[str, str]) -> dict[str, str]:
         "inbox": "/ui/inbox", "review": f"/ui/inbox/{ids['review']}", "edit": f"/ui/inbox/{ids['update']}?edit=1",
         "memories": "/ui/memories", "search": "/ui/memories?q=what+must+I+not+cook+for+Alice",
         "memory": f"/ui/memories/{ids['assistant']}", "procedure": f"/ui/memories/{ids['procedure']}",
-        "graph": "/ui/graph?agent=assistant&about=Bob", "subjects": "/ui/graph?agent=assistant", "audit": "/ui/audit",
+        "graph": "/ui/graph?agent=assistant&about=Bob", "subjects": "/ui/graph?agent=assistant",
+        "lifecycle": "/ui/lifecycle", "run": f"/ui/lifecycle/{ids['run']}", "audit": "/ui/audit",
+        "proofs": "/ui/audit/proofs?entry=1",
         "health": "/ui/health", "policies": "/ui/policies", "tokens": "/ui/tokens",
     }  # fmt: skip

@@ -18,7 +18,9 @@ NAMES = [text for text in HOSTILE if text.isprintable() and len(text) <= 200]
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerProcess, list[str]]]:
     """A store in which every field of everything holds such texts, and the pages that show them."""
-    with run_server(tmp_path_factory.mktemp("hostile"), COMMONPLACE_REDACTION_MODE="off") as server:
+    data = tmp_path_factory.mktemp("hostile")
+    (data / "commonplace.toml").write_text('[lifecycle]\ninterval = 0\nexpire = ["type=emotional"]\n', "utf-8")
+    with run_server(data, COMMONPLACE_REDACTION_MODE="off") as server:
         yield server, list(dict.fromkeys(fill(server)))
 
 
@@ -63,6 +65,8 @@ def fill(server: ServerProcess) -> Iterator[str]:
         ok(server.post(f"/v0/reviews/{rejected}", {"approved": False, "reviewer": NAMES[0], "reason": text}))
         yield f"/ui/inbox/{rejected}"
         yield from (f"/ui/memories/{id}" for id in ids)
+        ok(server.post("/v0/remember", {**base, "type": "emotional"}))
+        yield f"/ui/lifecycle/{ok(server.post('/v0/lifecycle/expire/run', {}))['run_id']}"
         yield f"/ui/memories?agent={quote(agent)}&q={quote(text[:300])}"
         yield f"/ui/memories?agent={quote(agent)}&tag={quote(NAMES[0])}"
         yield f"/ui/graph?agent={quote(agent)}"
@@ -78,11 +82,15 @@ def fill(server: ServerProcess) -> Iterator[str]:
         yield f"/ui/{quote(wrong)}"
         yield f"/ui/inbox/{quote(wrong, safe='')}"
         yield f"/ui/memories/{quote(wrong, safe='')}"
+        yield f"/ui/lifecycle/{quote(wrong, safe='')}"
+        yield f"/ui/lifecycle?job={quote(wrong)}&before={quote(wrong)}"
         yield f"/ui/memories?since={quote(wrong)}"
         yield f"/ui/memories?forgotten={quote(wrong)}&of={quote(wrong)}"
+        yield f"/ui/audit/proofs?entry={quote(wrong)}&size={quote(wrong)}&from={quote(wrong)}"
         yield f"/ui/login?next={quote(wrong)}"
         yield f"/ui/inbox?said={quote(wrong)}"
-    yield from (f"/ui/{path}" for path in ("inbox", "memories", "graph", "audit", "health", "policies", "tokens"))
+    tabs = ("inbox", "memories", "graph", "lifecycle", "audit", "health", "policies", "tokens")
+    yield from (f"/ui/{path}" for path in tabs)
 
 
 def test_nothing_runs_and_nothing_is_loaded(browser: Browser, hostile: tuple[ServerProcess, list[str]]) -> None:

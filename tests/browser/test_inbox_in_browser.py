@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from playwright.sync_api import Page, expect
+import pytest
+from playwright.sync_api import Browser, Page, expect
 from server_process import ServerProcess
 
 Team = tuple[ServerProcess, dict[str, str]]
@@ -171,3 +172,34 @@ def test_a_link_from_another_site_opens_the_review(team: Team, visit: Any, stage
     other.get_by_role("link", name="review").click()
     expect(other.get_by_role("main")).to_contain_text("Bob runs")
     requests.urls.remove("http://chat.example/")
+
+
+def test_a_form_without_the_sessions_own_token_decides_nothing(team: Team, visit: Any, stage: Any) -> None:
+    id = stage("Bob has a boat")
+    page = visit("alice", f"/ui/inbox/{id}")
+    page.evaluate("document.querySelectorAll('[name=csrf]').forEach((field) => { field.value = '0'.repeat(64); })")
+    page.keyboard.press("a")
+    expect(page.get_by_role("alert")).to_contain_text("load the page and try again")
+    assert review_of(team, id)["status"] == "pending"
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "http://127.0.0.1:9"], ids=["another site", "another port"])
+def test_a_form_of_another_origin_decides_nothing(browser: Browser, team: Team, stage: Any, origin: str) -> None:
+    """Of the same site, which another port is, the browser even sends the cookie along."""
+    server, tokens = team
+    id = stage("Bob has a plane")
+    button = '<button name="decision" value="approve">Go</button>'
+    form = f'<form method="post" action="{server.url}/ui/inbox/{id}">{button}'
+    context = browser.new_context()
+    context.route(f"{origin}/**", lambda route: route.fulfill(content_type="text/html", body=form))
+    page = context.new_page()
+    page.goto(f"{server.url}/ui/inbox")
+    page.get_by_label("Token").fill(tokens["alice"])
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/ui/inbox")
+    page.goto(f"{origin}/")
+    page.get_by_role("button").click()
+    page.wait_for_url(f"{server.url}/**")
+    expect(page.locator("body")).to_contain_text("may not call this server")
+    assert review_of(team, id)["status"] == "pending"
+    context.close()

@@ -30,6 +30,31 @@ def head(cli: Any, remember: Any, tmp_path: Path) -> Path:
     return kept
 
 
+def test_a_recall_that_could_not_be_written_is_written_by_the_next_command(
+    cli: Any, remember: Any, data: Path, caplog: Any
+) -> None:
+    remember("Alice likes tea")
+    full = "BEFORE INSERT ON audit WHEN NEW.operation = 'recall' BEGIN SELECT RAISE(ABORT, 'no room'); END"
+    with closing(sqlite3.connect(data / "commonplace.db")) as db:
+        db.execute(f"CREATE TRIGGER full {full}")
+        answered = cli("recall", "which drink does Alice like?")
+        assert (answered.code, "Alice likes tea" in answered.out) == (0, True)
+        assert "1 recalls are not in the ledger yet" in caplog.text
+        told = cli("status", "--json").json["unwritten_recalls"]
+        assert (told["waiting"], "no room" in told["error"]) == (1, True)
+        assert "1 recall cannot be written to the ledger since" in cli("status").err
+        kept = [file.read_text("utf-8") for file in (data / "unwritten-recalls").iterdir()]
+        assert len(kept) == 1
+        assert "drink" not in kept[0], "a question is in no file"
+        db.execute("DROP TRIGGER full")
+    assert cli("status").code == 0, "which writes it as it ends"
+    assert "unwritten_recalls" not in cli("status", "--json").json
+    (entry,) = cli("audit", "list", "--operation", "recall", "--json").json["entries"]
+    assert entry["payload"][0]["results"] == 1
+    assert not (data / "unwritten-recalls").exists()
+    assert cli("audit", "verify", "--json").json["ok"] is True
+
+
 CUT_OFF = (
     "DELETE FROM audit WHERE n > 2",
     "DELETE FROM audit_parts WHERE n > 2",

@@ -142,6 +142,8 @@ def test_hooks_are_installed_and_removed_to_the_byte(
         path.write_bytes(settings.encode())
     done = cli("install", "--client", "claude-code", "--hooks", "--yes")
     assert done.code == 0, done
+    assert "begin a new session of Claude Code" in done.out
+    assert "MCP" not in done.out, "which has nothing to do with hooks"
     assert path.read_text().count("capture --hook") == 4
     again = cli("install", "--client", "claude-code", "--hooks", "--yes")
     assert "nothing to do" in again.out

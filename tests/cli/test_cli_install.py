@@ -38,7 +38,7 @@ def test_what_the_shell_says_is_told_to_the_client(cli, home: Path, monkeypatch:
         entry = json.loads(cli(*args).out)["mcpServers"]["commonplace"]
         assert (entry["args"], entry["env"]) == (expected, env)
     flags = cli("install", "--client", "opencode", "--print", "--data", "there", "--agent", "bob")
-    entry = json.loads(flags.out)["mcp"]["commonplace"]
+    entry = json.loads(flags.out)["mcp"]["servers"]["commonplace"]
     assert entry["command"][1:] == ["mcp", "--agent", "bob", "--data", str(home / "there")]
     assert entry["environment"] == env
 
@@ -153,6 +153,32 @@ def test_a_project_is_told_no_place_of_this_machine(cli, home: Path) -> None:
     assert "this machine" in cli("install", "--client", "cursor", "--scope", "project", "--data", "d", "-y").err
 
 
+def test_uvx_starts_it_where_nothing_is_installed(cli, home: Path) -> None:
+    ran = cli("install", "--client", "vscode", "--scope", "project", "--uvx", "--agent", "alice", "--yes")
+    assert ran.code == 0
+    assert json.loads((home / ".vscode" / "mcp.json").read_text())["servers"]["commonplace"] == {
+        "type": "stdio", "command": "uvx", "args": ["commonplace-memory", "mcp", "--agent", "alice"],
+    }  # fmt: skip
+    assert "`uvx` must be on the PATH" in ran.err
+    printed = cli("install", "--client", "claude-code", "--scope", "project", "--uvx", "--hooks", "--print")
+    assert "uvx commonplace-memory capture --hook" in printed.out
+
+
+def test_opencode_keeps_the_comments_of_its_settings(cli, home: Path) -> None:
+    settings = home / ".config" / "opencode" / "opencode.jsonc"
+    settings.parent.mkdir(parents=True)
+    before = '{\n  // mine\n  "model": "m", // fast\n}\n'
+    settings.write_text(before)
+    assert cli("install", "--client", "opencode", "--yes").code == 0
+    written = settings.read_text()
+    assert "// mine" in written
+    assert "// fast" in written
+    assert '"servers"' in written
+    assert not settings.with_name("opencode.json").exists()
+    assert cli("install", "--client", "opencode", "--remove", "--yes").code == 0
+    assert settings.read_text() == before
+
+
 def test_line_ends_stay_as_they_are(cli, home: Path) -> None:
     settings = home / ".codex" / "config.toml"
     settings.parent.mkdir()
@@ -213,6 +239,9 @@ def test_a_project_and_a_running_server(cli, home: Path) -> None:
         (["--client", "cursor", "--url", "http://h/mcp", "--token-env", "a b"], "never the token itself"),
         (["--client", "cursor", "--url", "http://h/mcp", "--token-env", "cp_" + "ab_cd"], "never the token itself"),
         (["--client", "zed", "--url", "http://h/mcp", "--token-env", "T", "--print"], "Zed"),
+        (["--client", "antigravity", "--url", "http://h/mcp", "--token-env", "T", "--print"], "Antigravity"),
+        (["--client", "antigravity", "--scope", "project", "--print"], "--scope user"),
+        (["--client", "cursor", "--uvx", "--url", "http://h/mcp"], "leave one of them out"),
     ],
 )
 def test_mistakes_are_explained(cli, home: Path, args: list[str], says: str) -> None:

@@ -17,7 +17,7 @@ def test_jobs_are_listed_run_paused_and_resumed(cli: Any, remember: Any) -> None
         ["consolidate", "every 60 s", "never"],
     ]
     dry = cli("lifecycle", "run", "expire", "--dry-run")
-    assert dry.out == "expire would do: expired 0, by_policy 0, keys 0, runs 0\n"
+    assert dry.out == "expire would do: expired 0, by_policy 0, reviews 0, keys 0, runs 0\n"
     assert cli("lifecycle", "run", "retain", "--json").json["counts"] == {"erased": 0, "overdue": 0, "late_ms": 0}
     jobs = cli("lifecycle", "status", "--json").json["jobs"]
     assert [job["last_run"] is None for job in jobs] == [True, False, True, True]

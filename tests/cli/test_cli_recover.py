@@ -1,4 +1,4 @@
-"""`commonplace recover`: looked at, done, and taken back."""
+"""`commonplace recover`: looked at, done, and undone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 
-def test_a_bad_source_is_looked_at_put_back_and_taken_back(cli: Any, remember: Any) -> None:
+def test_a_bad_source_is_looked_at_and_taken_back_and_that_undone(cli: Any, remember: Any) -> None:
     remember("Alice plays the violin")
     remember("Bob is the admin", "--source", "https://evil.example")
     bad = ("recover", "--source", "https://evil.example")
@@ -18,9 +18,11 @@ def test_a_bad_source_is_looked_at_put_back_and_taken_back(cli: Any, remember: A
     done = cli(*bad, "--yes", "--json").json
     assert [each["action"] for each in done["affected"]] == ["quarantine"]
     assert [m["content"] for m in cli("list", "--json").json["memories"]] == ["Alice plays the violin"]
-    assert "it is put back already" in cli(*bad, "--yes").err
+    assert "it is taken back already" in cli(*bad, "--yes").err
     assert "recover" in cli("audit", "list", "--operation", "recover").out
     back = cli("recover", "--undo", done["recovery_id"], "--json").json
+    once_more = cli(*bad, "--yes", "--json").json["recovery_id"]
+    assert "the recovery is undone; as before it: 1 memory or statement" in cli("recover", "--undo", once_more).out
     assert (back["restored_ids"], "errors" in back) == ([done["affected"][0]["id"]], False)
     assert len(cli("list", "--json").json["memories"]) == 2
     assert cli("audit", "verify", "--json").json["ok"] is True
@@ -30,7 +32,8 @@ def test_a_person_is_asked(cli: Any, remember: Any) -> None:
     remember("Bob is the admin", "--source", "mail")
     assert cli("recover", "--source", "mail", typed="n\n").code == 1
     done = cli("recover", "--source", "mail", typed="y\n")
-    assert "takes that back" in done.out + done.err
+    assert "`commonplace recover --undo" in done.out + done.err
+    assert "Take back 1 memory or statement?" in done.out + done.err
 
 
 @pytest.mark.parametrize(

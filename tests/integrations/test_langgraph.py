@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from adapter_cases import REJECTS, SECRET, STAGES
 
-import commonplace
-from commonplace import SyncMemory
+from commonplace import Memory, SyncMemory
 
 pytest.importorskip("langgraph.store.base", reason="langgraph is not installed: make test-integrations")
 from langgraph.store.memory import InMemoryStore
@@ -127,9 +126,47 @@ def test_items_are_memories_like_any_other(tmp_path: Path) -> None:
         assert len(memory.history(kept["id"])) == 2, "a replaced value stays in the history"
 
 
-def test_an_async_memory_is_refused_with_a_sentence() -> None:
-    with pytest.raises(TypeError, match="SyncMemory"):
-        CommonplaceStore(commonplace.Memory(agent_id="graph"))
+def test_an_async_memory_serves_the_async_methods(tmp_path: Path) -> None:
+    async def use() -> None:
+        async with Memory(agent_id="graph", data=tmp_path, embedder="hashing") as memory:
+            store = CommonplaceStore(memory)
+            await store.aput(USERS, "tea", {"likes": "green"})
+            assert (await store.aget(USERS, "tea")).value == {"likes": "green"}
+            with pytest.raises(TypeError, match="SyncMemory"):
+                store.get(USERS, "tea")
+
+    asyncio.run(use())
+
+
+def test_writers_at_the_same_time_make_one_item(ours: CommonplaceStore) -> None:
+    async def use() -> None:
+        await asyncio.gather(*(ours.aput(USERS, "tea", {"number": number}) for number in range(8)))
+
+    asyncio.run(use())
+    assert len(ours.search(USERS)) == 1
+
+
+def test_people_and_agents_stay_apart(memory: SyncMemory) -> None:
+    every = [{}, {"user_id": "alice"}, {"user_id": "bob"}, {"agent_id": "other"}]
+    for number, whose in enumerate(every[1:], 1):
+        CommonplaceStore(memory, **whose).put(USERS, "n", {"n": number})
+    for number, whose in enumerate(every[1:], 1):
+        store = CommonplaceStore(memory, **whose)
+        assert store.get(USERS, "n").value == {"n": number}
+        assert [item.value for item in store.search(USERS, query="n")] == [{"n": number}]
+    CommonplaceStore(memory, user_id="alice").delete(USERS, "n")
+    assert CommonplaceStore(memory, user_id="bob").get(USERS, "n") is not None
+
+
+def test_a_rule_stages_or_refuses_an_item(governed: SyncMemory) -> None:
+    store = CommonplaceStore(governed)
+    with pytest.raises(ValueError, match="waits for a person's review"):
+        store.put(USERS, "pay", {"text": f"her {STAGES}"})
+    with pytest.raises(ValueError, match="no gossip"):
+        asyncio.run(store.aput(USERS, "talk", {"text": REJECTS}))
+    assert store.search(USERS) == []
+    store.put(USERS, "food", {"text": f"my key is {SECRET}"})
+    assert SECRET not in str(store.get(USERS, "food"))
 
 
 def test_a_graph_remembers_across_threads(ours: CommonplaceStore) -> None:
@@ -157,11 +194,5 @@ def test_a_graph_remembers_across_threads(ours: CommonplaceStore) -> None:
     assert "peanuts" in app.invoke({"question": "what is Alice allergic to?", "answer": ""})["answer"]
 
 
-def test_the_program_in_the_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    document = (Path(__file__).parents[2] / "docs" / "langgraph.md").read_text("utf-8")
-    (program,) = re.findall(r"```py\n(.*?)```", document, re.DOTALL)
-    monkeypatch.setenv("COMMONPLACE_DATA", str(tmp_path))
-    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "hashing")
-    names: dict[str, Any] = {}
-    exec(program, names)
-    assert [item.key for item in names["found"]] == ["food"]
+def test_the_program_in_the_documentation_runs(documented: Callable[[str], dict[str, Any]]) -> None:
+    assert [item.key for item in documented("langgraph.md")["found"]] == ["food"]

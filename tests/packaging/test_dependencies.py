@@ -17,9 +17,12 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 #: Distributions whose modules have another name.
 MODULES = {
     "google-re2": "re2",
+    "llama-index-core": "llama_index",
     "mem0ai": "mem0",
+    "openai-agents": "agents",
     "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
     "opentelemetry-sdk": "opentelemetry",
+    "pydantic-ai-slim": "pydantic_ai",
     "pyjwt": "jwt",
     "pytest-timeout": "pytest_timeout",
 }

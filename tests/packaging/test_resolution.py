@@ -11,7 +11,10 @@ import pytest
 from install_check import CannotBuild, uv
 
 ROOT = Path(__file__).parents[2]
-DEPENDENCIES = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+DEPENDENCIES, EXTRAS = PROJECT["dependencies"], PROJECT["optional-dependencies"]
+#: The extras that `make test-integrations` installs into one environment.
+TOGETHER = re.findall(r"^ADAPTERS\w* := (.+)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
 #: Each at least as new as in November 2026: an old one that happens to fit would prove nothing.
 FRAMEWORKS = [
     "crewai>=1.15", "strands-agents>=1.60", "langchain-mcp-adapters>=0.3", "openai-agents>=0.24", "llama-index>=0.14",
@@ -41,6 +44,21 @@ def test_it_can_be_installed_beside(framework: str, tmp_path: Path) -> None:
     found = resolve([*DEPENDENCIES, framework], tmp_path)
     name = re.split("[>=]", framework, maxsplit=1)[0]
     assert f"\n{name}==" in f"\n{found}", found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("extras", TOGETHER)
+def test_the_adapters_of_one_environment_can_be_installed_together(extras: str, tmp_path: Path) -> None:
+    wanted = [requirement for extra in extras.split(",") for requirement in EXTRAS[extra]]
+    found = resolve([*DEPENDENCIES, *wanted], tmp_path)
+    for requirement in wanted:
+        assert f"\n{re.split('[>=]', requirement, maxsplit=1)[0]}==" in f"\n{found}", found
+
+
+@pytest.mark.slow
+def test_no_environment_has_all_of_them(tmp_path: Path) -> None:
+    wanted = [requirement for extras in TOGETHER for extra in extras.split(",") for requirement in EXTRAS[extra]]
+    assert resolve([*DEPENDENCIES, *wanted], tmp_path).startswith("conflict: "), "which is why there are two"
 
 
 @pytest.mark.slow

@@ -76,10 +76,10 @@ def test_filters_narrow_what_is_listed(visitor: Visitor) -> None:
 def test_the_timeline_leads_to_a_month(visitor: Visitor) -> None:
     found = re.findall(
         r'<a href="(/ui/memories\?[^"]*since=[^"]*)" title="(\w+ \d+: [\d,]+)"',
-        visitor.get("/ui/memories").body.decode(),
+        visitor.get("/ui/memories?agent=assistant").body.decode(),
     )
     assert len(found) == 12
-    assert found[-1][1].endswith(": 9")
+    assert found[-1][1].endswith(": 5")
     assert "peanuts" in text_of(visitor.get(found[-1][0].replace("&amp;", "&")))
 
 
@@ -111,9 +111,49 @@ def test_a_memory_is_forgotten_and_brought_back(visitor: Visitor) -> None:
     led = visitor.post(f"/ui/memories/{id}/forget", {"reason": "a test"}).headers["location"]
     assert visitor.get(f"/ui/memories/{id}").status == 404
     assert "Forgotten." in text_of(visitor.get(led))
-    back = visitor.post(f"/ui/memories/{id}/restore", {"agent": "gone"})
+    back = visitor.post(f"/ui/memories/{id}/undo", {})
     assert back.headers["location"] == f"/ui/memories/{id}?said=restored"
     assert "It is back." in text_of(visitor.get(back.headers["location"]))
+
+
+def test_what_was_archived_demoted_or_merged_is_undone_on_its_page(visitor: Visitor) -> None:
+    def made(content: str, type: str) -> str:
+        body = {"agent_id": "undone", "type": type, "content": content}
+        return str(visitor.server.post("/v0/remember", body).json["id"])
+
+    def undo_button(path: str, id: str) -> bool:
+        return f'action="/ui/memories/{id}/undo"' in visitor.get(path).body.decode()
+
+    archived, demoted = made("to be archived", "episodic"), made("to be demoted", "emotional")
+    for action, type in (("archive", "episodic"), ("demote", "emotional")):
+        policy = {"agent_id": "undone", "policy": {"type": type}, "action": action}
+        assert visitor.server.post("/v0/expire", policy).status == 200
+    for id, word in ((archived, "archived"), (demoted, "demoted")):
+        assert f"It was {word}." in text_of(visitor.get(f"/ui/memories/{id}"))
+        assert visitor.post(f"/ui/memories/{id}/undo", {}).status == 303
+        assert not undo_button(f"/ui/memories/{id}", id)
+    kept, lost = made("Alice likes tea", "semantic"), made("Alice likes green tea", "semantic")
+    merge = {"agent_id": "undone", "canonical": kept, "duplicates": [lost]}
+    assert visitor.server.post("/v0/merge", merge).status == 200
+    assert undo_button(f"/ui/memories/{kept}", lost)
+    assert undo_button("/ui/audit?agent=undone&operation=merge", lost)
+    visitor.post(f"/ui/memories/{lost}/undo", {})
+    assert "Alice likes green tea" in text_of(visitor.get(f"/ui/memories/{lost}"))
+    assert not undo_button(f"/ui/memories/{kept}", lost)
+    again = visitor.post(f"/ui/memories/{lost}/undo", {}).headers["location"]
+    assert "There was nothing to undo." in text_of(visitor.get(again))
+    unknown = visitor.post("/ui/memories/0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f/undo", {})
+    assert (unknown.status, "can be brought back" in text_of(unknown)) == (404, True)
+
+
+def test_what_was_forgotten_is_brought_back_from_the_ledger(visitor: Visitor) -> None:
+    body = {"agent_id": "ledgered", "type": "semantic", "content": "found again"}
+    id = visitor.server.post("/v0/remember", body).json["id"]
+    visitor.post(f"/ui/memories/{id}/forget", {})
+    page = visitor.get("/ui/audit?agent=ledgered&operation=forget").body.decode()
+    assert f'action="/ui/memories/{id}/undo"' in page
+    visitor.post(f"/ui/memories/{id}/undo", {})
+    assert "found again" in text_of(visitor.get(f"/ui/memories/{id}"))
 
 
 def test_the_graph_is_a_picture_one_walks(visitor: Visitor) -> None:
@@ -156,6 +196,21 @@ def test_health_tells_what_there_is_and_what_waits(visitor: Visitor) -> None:
     assert re.search(r"Reviews \d", said)
     assert "<polyline points=" in page.body.decode()
     assert "page_health" in text_of(visitor.get("/ui/health"))
+
+
+def test_health_tells_of_every_store_and_of_what_fails(tmp_path: Any) -> None:
+    (tmp_path / "export").write_text("a file where a folder should be")
+    settings = f'[audit]\nexport = "{tmp_path / "export"}"\n'
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "commonplace.toml").write_text(settings, "utf-8")
+    stores = ("--store", f"sqlite://{tmp_path / 'first.db'}", "--store", f"sqlite://{tmp_path / 'second.db'}")
+    with run_server(tmp_path / "data", *stores) as server:
+        server.post("/v0/remember", {"agent_id": "a", "type": "semantic", "content": "copied"})
+        server.post("/v0/lifecycle/audit/run", {})
+        said = re.sub(r"\s+", " ", text_of(Visitor(server).get("/ui/health")))
+    assert re.search(r"Stores Store Role Status Waiting Behind sqlite .*primary ok 0 sqlite-2.* replica ok", said)
+    assert "The ledger was not exported" in said
+    assert "The job audit failed" in said
 
 
 def test_a_rule_is_tried_kept_and_replaced(visitor: Visitor) -> None:

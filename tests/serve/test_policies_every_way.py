@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from governed_place import Document, Place, everything, keep_attestation, said
 from mcp_process import run_mcp
-from server_process import ServerProcess, command, environment, run_server
-
-from commonplace import Memory, RemoteMemory
-from commonplace.dialects.mrp import Mrp
-from commonplace.wire.errors import Fault
-from commonplace.wire.record import Principal, system_clock
-from commonplace.wire.times import iso
+from server_process import run_server
 
 pytestmark = pytest.mark.process
-Document = dict[str, Any]
-_MCP = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 RULES = """
 [[policy]]
 name = "kept"
@@ -51,47 +41,6 @@ when = { content = "narwhal", operation = "recall" }
 """
 
 
-class Place:
-    """A server with rules, and the other ways to its data."""
-
-    def __init__(self, server: ServerProcess, data: Path) -> None:
-        self.server, self.data = server, data
-
-    def tool(self, path: str, name: str, arguments: Document) -> str:
-        params = {"name": name, "arguments": arguments}
-        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-        return self.server.post(path, message, headers=_MCP).body.decode()
-
-    def post(self, path: str, body: Document) -> str:
-        return self.server.post(path, body).body.decode()
-
-    def command(self, *args: str) -> str:
-        ran = subprocess.run(
-            command(*args, "--json"), env=environment(self.data), capture_output=True, text=True, check=False
-        )
-        return ran.stdout + ran.stderr
-
-    def local(self, use: Callable[[Memory], Any]) -> str:
-        async def run() -> str:
-            async with Memory("default", data=self.data, embedder="none") as memory:
-                try:
-                    return repr(await use(memory))
-                except Fault as fault:
-                    return json.dumps(fault.to_wire())
-
-        return asyncio.run(run())
-
-    def remote(self, use: Callable[[RemoteMemory], Any]) -> str:
-        async def run() -> str:
-            async with RemoteMemory(self.server.url) as memory:
-                try:
-                    return repr(await use(memory))
-                except Fault as fault:
-                    return json.dumps(fault.to_wire())
-
-        return asyncio.run(run())
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     data = tmp_path_factory.mktemp("governed")
@@ -100,18 +49,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield Place(server, data)
 
 
-def _said(agent: str, text: str) -> Document:
-    return {"agent_id": agent, "type": "semantic", "content": text}
-
-
 def _harmless(at: Place, agent: str) -> str:
-    return str(at.server.post("/v0/remember", _said(agent, "harmless")).json["id"])
+    return str(at.server.post("/v0/remember", said(agent, "harmless")).json["id"])
 
 
 def _stdio(at: Place, agent: str, text: str) -> str:
     with run_mcp(at.data, "--tools", "full") as process:
         process.greet()
-        return json.dumps(process.ask("tools/call", {"name": "remember", "arguments": _said(agent, text)}))
+        return json.dumps(process.ask("tools/call", {"name": "remember", "arguments": said(agent, text)}))
 
 
 def _trusty(at: Place, agent: str, text: str) -> str:
@@ -131,21 +76,6 @@ def _amp_replace(at: Place, agent: str, text: str) -> str:
     return at.post("/amp/store", {"record": {**record, "content": text}})
 
 
-def _attestation(at: Place, agent: str, text: str) -> str:
-    made = {
-        "id": str(uuid.uuid4()), "agent": "Babel", "created_at": "2025-06-01T12:00:00Z",
-        "claim": {"type": "fact", "content": text, "references": []},
-        "salience": {"why_kept": "x", "category": "operational", "confidence": 0.9,
-                     "expected_decay": {"type": "permanent"}, "supersedes": []},
-        "provenance": {"source": "inference", "witnesses": [], "chain": []},
-    }  # fmt: skip
-
-    async def keep(memory: Memory) -> Any:
-        return await Mrp(await memory.engine(), Principal()).keep(made, from_agent="Babel", agent=agent)
-
-    return at.local(keep)
-
-
 def _update(at: Place, agent: str, text: str) -> str:
     id = _harmless(at, agent)
     return at.server.call("PATCH", f"/v0/memories/{id}", {"agent_id": agent, "content": text}).body.decode()
@@ -153,7 +83,7 @@ def _update(at: Place, agent: str, text: str) -> str:
 
 def _rpc(method: str) -> Callable[[Place, str, str], str]:
     def send(at: Place, agent: str, text: str) -> str:
-        params = _said(agent, text)
+        params = said(agent, text)
         if method == "kg_assert":
             params = {"agent_id": agent, "subject": "it", "predicate": "is", "object": text}
         if method == "update":
@@ -164,17 +94,17 @@ def _rpc(method: str) -> Callable[[Place, str, str], str]:
 
 
 WAYS: dict[str, Callable[[Place, str, str], str]] = {
-    "memorywire": lambda at, agent, text: at.post("/v0/remember", _said(agent, text)),
-    "memorywire batch": lambda at, agent, text: at.post("/v0/remember/batch", {"items": [_said(agent, text)]}),
+    "memorywire": lambda at, agent, text: at.post("/v0/remember", said(agent, text)),
+    "memorywire batch": lambda at, agent, text: at.post("/v0/remember/batch", {"items": [said(agent, text)]}),
     "memorywire metadata": lambda at, agent, text: at.post(
-        "/v0/remember", {**_said(agent, "harmless"), "metadata": {"note": [text]}}
+        "/v0/remember", {**said(agent, "harmless"), "metadata": {"note": [text]}}
     ),
     "JSON-RPC": _rpc("remember"), "JSON-RPC update": _rpc("update"), "JSON-RPC statement": _rpc("kg_assert"),
     "update": _update,
     "statement": lambda at, agent, text: at.post(
         "/v0/kg/assert", {"agent_id": agent, "subject": "it", "predicate": "is", "object": text}
     ),
-    "MCP": lambda at, agent, text: at.tool("/mcp/full", "remember", _said(agent, text)),
+    "MCP": lambda at, agent, text: at.tool("/mcp/full", "remember", said(agent, text)),
     "MCP update": lambda at, agent, text: at.tool(
         "/mcp/full", "update", {"agent_id": agent, "id": _harmless(at, agent), "content": text}
     ),
@@ -190,37 +120,12 @@ WAYS: dict[str, Callable[[Place, str, str], str]] = {
     ),
     "AMP replace": _amp_replace,
     "OpenWOP": lambda at, agent, text: at.post("/openwop/memory", {"memoryRef": agent, "entry": {"content": text}}),
-    "trusty": _trusty, "trusty statement": _trusty_fact, "MRP": _attestation,
+    "trusty": _trusty, "trusty statement": _trusty_fact, "MRP": keep_attestation,
     "SDK": lambda at, agent, text: at.local(lambda memory: memory.remember(text, agent_id=agent)),
     "SDK of a server": lambda at, agent, text: at.remote(lambda memory: memory.remember(text, agent_id=agent)),
     "CLI": lambda at, agent, text: at.command("remember", text, "--agent", agent),
     "CLI statement": lambda at, agent, text: at.command("kg", "assert", "it", "is", text, "--agent", agent),
 }  # fmt: skip
-
-
-def everything(at: Place, agent: str) -> str:
-    """What every protocol shows of an agent."""
-    at.tool("/mcp/trusty", "palace_create", {"name": agent})
-    recall = {"agent_id": agent, "query": "what is it", "min_score": 0}
-    request = {
-        "type": "memory_request", "version": "0.1",
-        "header": {"request_id": str(uuid.uuid4()), "timestamp": iso(system_clock())},
-        "requester": {"agent_id": "Babel"}, "query": {"natural": "what is it"},
-    }  # fmt: skip
-    return "".join(
-        (
-            at.post("/v0/recall", recall),
-            at.server.get(f"/v0/memories?agent_id={agent}").body.decode(),
-            at.server.get(f"/v0/kg?agent_id={agent}&subject=it").body.decode(),
-            at.post("/amp/search", {"query": "what is it", "agent": agent, "min_score": 0}),
-            at.server.get(f"/amp/records?agent={agent}").body.decode(),
-            at.server.get(f"/openwop/memory?memoryRef={agent}").body.decode(),
-            at.tool("/mcp/trusty", "memory_list", {"palace": agent}),
-            at.tool("/mcp/trusty", "memory_recall", {"palace": agent, "query": "what is it"}),
-            at.tool("/mcp/full", "recall", recall),
-            at.post(f"/mrp/request?agent={agent}", request),
-        )
-    )
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -269,7 +174,7 @@ FORGETS: dict[str, Callable[[Place, str, str], str]] = {
 @pytest.mark.parametrize("way", FORGETS)
 def test_what_a_rule_keeps_is_forgotten_only_when_approved_whichever_way(place: Place, way: str) -> None:
     agent = f"agent-{uuid.uuid4().hex[:8]}"
-    id = place.server.post("/v0/remember", _said(agent, "it is a heron")).json["id"]
+    id = place.server.post("/v0/remember", said(agent, "it is a heron")).json["id"]
     answer = FORGETS[way](place, agent, id)
     assert "pending" in answer or '"removed":false' in answer, answer
     assert "heron" in everything(place, agent)
@@ -323,7 +228,7 @@ UNREAD: dict[str, Callable[[Place, str, str, int], str]] = {
 @pytest.mark.parametrize("way", UNREAD)
 def test_what_a_recall_rule_withholds_is_read_no_other_way(place: Place, way: str) -> None:
     agent = f"agent-{uuid.uuid4().hex[:8]}"
-    kept = place.server.post("/v0/remember", _said(agent, "Alice earns 471100")).json
+    kept = place.server.post("/v0/remember", said(agent, "Alice earns 471100")).json
     place.server.call("PATCH", f"/v0/memories/{kept['id']}", {"agent_id": agent, "tags": ["narwhal"]})
     stated = {"agent_id": agent, "subject": "Alice", "predicate": "narwhal", "object": "471100"}
     assert place.server.post("/v0/kg/assert", stated).status == 200
@@ -336,7 +241,7 @@ def test_what_a_recall_rule_withholds_is_read_no_other_way(place: Place, way: st
 def test_a_rule_is_not_avoided_by_merging(place: Place) -> None:
     """Two halves that say it only together."""
     agent = f"agent-{uuid.uuid4().hex[:8]}"
-    one, two = (place.server.post("/v0/remember", _said(agent, half)).json["id"] for half in ("night", "mare"))
+    one, two = (place.server.post("/v0/remember", said(agent, half)).json["id"] for half in ("night", "mare"))
     request = {"agent_id": agent, "canonical": one, "duplicates": [two], "strategy": "merge_content"}
     for refused in (
         place.post("/v0/merge", request),
@@ -353,10 +258,13 @@ def test_rules_are_read_and_replaced_over_http_and_survive_a_restart(tmp_path: P
         dry = server.post("/v0/policies/dry-run", {"rules": [rule], "days": 30})
         assert dry.json == {"looked_at": 0, "counts": {"pay": 0}, "caught": []}
         assert server.call("PUT", "/v0/policies", {"rules": [rule]}).json["rules"] == [rule]
-        wrong = server.call("PUT", "/v0/policies", {"rules": [{"name": "x", "action": "forbid"}]})
-        assert (wrong.status, wrong.code) == (400, "validation_error")
+        forbids = {"rules": [{"name": "x", "action": "forbid"}]}
+        for wrong in (server.call("PUT", "/v0/policies", forbids), server.post("/v0/policies/dry-run", forbids)):
+            assert (wrong.status, wrong.code) == (400, "validation_error")
+            assert "rules[0].action must be one of" in wrong.json["error"]["message"]
+            assert 'a rule looks like {"name": "salaries"' in wrong.json["error"]["message"]
         assert server.get("/v0/policies/learned").json == {"learned": []}
         assert server.call("DELETE", "/v0/policies/learned/nothing").status == 404
     with run_server(tmp_path) as server:
-        refused = server.post("/v0/remember", _said("a", "her salary"))
+        refused = server.post("/v0/remember", said("a", "her salary"))
         assert (refused.status, refused.code) == (403, "forbidden")

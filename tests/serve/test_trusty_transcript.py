@@ -24,6 +24,7 @@ from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
 from commonplace.serve.protocols.trusty import TOOLS
 from commonplace.wire.record import Principal
 
+DOCS = Path(__file__).parents[2] / "docs" / "trusty.md"
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INTERNAL = -32700, -32600, -32601, -32603
 
 
@@ -88,10 +89,31 @@ def test_every_example_of_the_guide_is_answered_as_it_shows(client: Any) -> None
             shape = ["drawer_id", "content", "score", "layer", "tags", "importance"]
             assert all(list(result) == shape for result in found["results"])
             assert len(found["results"]) <= json.loads(request)["params"]["arguments"]["top_k"]
+            if client.empty:
+                assert [result["content"] for result in found["results"]] == [guide.GATEWAY], "nothing to fill up with"
             kept = [r for r in found["results"] if r["content"] == guide.GATEWAY][: len(expected["results"])]
             found = {**found, "results": kept}
         compare(expected, found, seen)
     assert seen["folder"] == str(client.data)
+
+
+@pytest.mark.slow
+def test_on_an_empty_folder_the_model_that_ships_scores_as_the_guide_does(tmp_path: Path) -> None:
+    """Within what docs/trusty.md states."""
+    stated = re.search(r"within (0\.\d+) of it", DOCS.read_text("utf-8"))
+    assert stated is not None
+    results = []
+    with run_trusty(tmp_path, "--palace", "my-project", COMMONPLACE_EMBEDDER="encoder") as client:
+        client.ask(guide.INITIALIZE)
+        client.send(guide.INITIALIZED)
+        for request, _ in guide.CALLS:
+            results.append(parsed(client.ask(request)).get("results"))
+    found, deep = (each for each in results if each is not None)
+    ((answer,), (other,)) = found, deep
+    assert (answer["content"], answer["layer"], answer["importance"]) == (guide.GATEWAY, 2, 0.5)
+    assert answer["score"] == pytest.approx(guide.SHOWN_SCORE, abs=float(stated[1]))
+    assert (other["content"], other["layer"]) == (guide.GATEWAY, 3)
+    assert other["score"] < 0.2, "it says nothing of deployment"
 
 
 def compare(expected: Any, found: Any, seen: dict[str, Any]) -> None:

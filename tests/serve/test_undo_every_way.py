@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from mcp_process import run_mcp
+from page_browser import Visitor, text_of
 from server_process import ServerProcess, command, environment, run_server
 
 from commonplace import Memory, RemoteMemory, SyncMemory, SyncRemoteMemory
@@ -131,6 +133,28 @@ def _blocking(open_memory: Callable[[Place], Any]) -> Callable[[Place, str, Docu
     return call
 
 
+def _page(at: Place, operation: str, request: Document) -> Document:
+    """By its forms; what it says is put as the wire would put it."""
+    visitor = Visitor(at.server)
+    if operation == "update":
+        answer = visitor.post(f"/ui/memories/{request['id']}/keep", {})
+        return {"version": at.get(request["id"])["version"] if answer.headers["location"].endswith("said=kept") else 0}
+    if "run_id" in request:
+        said = text_of(visitor.post(f"/ui/lifecycle/{request['run_id']}/undo", {}))
+        (id,) = {each[-36:] for each in re.findall(r"/ui/memories/[0-9a-f-]{36}", _run_page(visitor, request))}
+        return {"restored_ids": [id] if "1 memory brought back." in said else [], "unchanged_ids": []}
+    (id,) = request["ids"]
+    answer = visitor.post(f"/ui/memories/{id}/undo", {"reason": request.get("reason", "")})
+    if answer.status == 404:
+        return {"error": {"code": "not_found", "message": text_of(answer).replace("No memory", "no memory")}}
+    restored = answer.headers["location"].endswith("said=restored")
+    return {"restored_ids": [id] if restored else [], "unchanged_ids": [] if restored else [id]}
+
+
+def _run_page(visitor: Visitor, request: Document) -> str:
+    return visitor.get(f"/ui/lifecycle/{request['run_id']}").body.decode()
+
+
 WAYS: dict[str, Callable[[Place, str, Document], Document]] = {
     "http": _http,
     "rpc": _rpc,
@@ -140,6 +164,7 @@ WAYS: dict[str, Callable[[Place, str, Document], Document]] = {
     "Memory": _python(lambda at: Memory("agent", data=at.data, embedder="none")),
     "SyncMemory": _blocking(lambda at: SyncMemory("agent", data=at.data, embedder="none")),
     "RemoteMemory": _python(lambda at: RemoteMemory(at.server.url, agent_id="agent")),
+    "page": _page,
     "SyncRemoteMemory": _blocking(lambda at: SyncRemoteMemory(at.server.url, agent_id="agent")),
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 DRAWER, SCORE, NOW, FOLDER = object(), object(), object(), object()
+SHOWN_SCORE = 0.91  # of the one drawer that is recalled
 
 INITIALIZE = (
     '{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2024-11-05", '

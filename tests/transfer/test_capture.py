@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from transfer_scenarios import WHO
 
+from commonplace.config import GovernanceConfig
 from commonplace.engine import Decision
 from commonplace.testing.subject import Subject
 from commonplace.transfer.capture import CaptureTarget, capture
 from commonplace.transfer.transcripts import Turn
 from commonplace.wire.record import Principal
+from commonplace.wire.times import DAY_MS
 
 TURNS = [
     Turn("user", "What is my favourite editor?", "0", "s1"),
@@ -60,8 +63,33 @@ def test_what_was_rejected_is_not_proposed_again(subject: Subject, run: Any) -> 
     run(capture(subject.engine, WHO, TURNS, "claude-code", TARGET))
     for review in run(subject.engine.reviews.list(WHO)):
         run(subject.engine.reviews.decide(WHO, review["id"], Decision(False)))
-    run(capture(subject.engine, WHO, TURNS, "claude-code", TARGET))
+    later = [replace(turn, id=f"{turn.id} again", session="s2") for turn in TURNS]
+    at_once = CaptureTarget("agent", user="alice", review=False)
+    for turns, target in ((TURNS, TARGET), (later, TARGET), (TURNS, at_once), (later, at_once)):
+        again = run(capture(subject.engine, WHO, turns, "claude-code", target))
+        assert (again.staged, again.written, again.proposed) == (0, 0, [])
+        assert dict(again.left_out.counts) == {"a reviewer turned it down": 2}
     assert run(subject.engine.reviews.list(WHO)) == []
+
+
+def test_what_was_approved_as_edited_is_neither_counted_nor_proposed_again(subject: Subject, run: Any) -> None:
+    run(capture(subject.engine, WHO, TURNS[3:], "claude-code", TARGET))
+    (review,) = run(subject.engine.reviews.list(WHO))
+    edit = run(subject.engine.reviews.with_changes(WHO, review["id"], {"content": "Alice indents with tabs"}))
+    run(subject.engine.reviews.decide(WHO, review["id"], Decision(True, edited=edit[0], edited_request=edit[1])))
+    again = run(capture(subject.engine, WHO, TURNS[3:], "claude-code", TARGET))
+    assert (again.staged, again.proposed) == (0, [])
+    assert dict(again.left_out.counts) == {"it was proposed before, and decided": 1}
+
+
+@pytest.mark.parametrize("review", [True, False])
+def test_what_nobody_decided_in_time_is_proposed_anew(subject: Subject, run: Any, review: bool) -> None:
+    subject.engine.settings.governance = GovernanceConfig(review_days=7)
+    run(capture(subject.engine, WHO, TURNS[3:], "claude-code", TARGET))
+    subject.clock.advance(8 * DAY_MS)
+    target = CaptureTarget("agent", user="alice", review=review)
+    again = run(capture(subject.engine, WHO, TURNS[3:], "claude-code", target))
+    assert (again.staged, again.written, len(again.proposed)) == (int(review), int(not review), 1)
 
 
 @pytest.mark.parametrize(

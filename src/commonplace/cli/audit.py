@@ -17,10 +17,7 @@ from commonplace.cli.support import options, values
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import Document, Table, minute, moment, plural, text_of
 from commonplace.cli.support.progress import ProgressBar
-from commonplace.wire import strict_json
 from commonplace.wire.errors import ValidationError
-
-_MAX_HEAD_CHARS = 65_536
 
 commands = Commands(__doc__)
 
@@ -174,35 +171,10 @@ def key(run: Session) -> Answer:
 
 
 def _documents(path: Path) -> list[Document]:
-    """One JSON document, or one to a line."""
-    found: list[Document] = []
+    from commonplace.engine import read_evidence
+
     with values.open_text(path, "--head") as file:
-        for number, text in enumerate(file, 1):
-            if not text.strip():
-                continue
-            try:
-                document = strict_json.decode(text)
-            except strict_json.InvalidJson as error:
-                # a head that someone has pretty-printed
-                if number == 1 and (whole := _whole(text + file.read(_MAX_HEAD_CHARS))) is not None:
-                    return [whole]
-                if found and text.startswith("{"):  # torn by a power cut; the export went on with the same entry
-                    continue
-                raise ValidationError(f"{path}, line {number} is no JSON: {error}", field="head") from None
-            if not isinstance(document, dict):
-                raise ValidationError(f"{path}, line {number} is no head and no entry", field="head")
-            found.append(document)
-    if not found:
-        raise ValidationError(f"{path} is empty; `commonplace audit head --json` makes a head", field="head")
-    return found
-
-
-def _whole(text: str) -> Document | None:
-    try:
-        document = strict_json.decode(text)
-    except strict_json.InvalidJson:
-        return None
-    return document if isinstance(document, dict) else None
+        return read_evidence(file, str(path))
 
 
 def _about(entry: Document) -> str:

@@ -47,6 +47,7 @@ def install(
     token_env: Annotated[
         str | None, option("--token-env NAME", "With --url: the variable that holds the server's token.")
     ] = None,
+    uvx: Annotated[bool, option("--uvx", "Start it with uvx, so that nobody has to install it.")] = False,
     with_hooks: Annotated[
         bool, option("--hooks", "Of Claude Code: hooks that recall at the start of a session and capture at its end.")
     ] = False,
@@ -63,6 +64,7 @@ def install(
       commonplace install --client cursor --print
       commonplace install --client cursor --url http://127.0.0.1:8420/mcp --token-env COMMONPLACE_TOKEN
       commonplace install --client cursor --remove
+      commonplace install --client vscode --uvx --scope project
       commonplace install --client claude-code --hooks
     """
     if client is None:
@@ -77,31 +79,34 @@ def install(
     arguments.check()
     if scope not in ("user", "project"):
         raise ValidationError(f"scope must be user or project, not {scope!r}", field="scope")
-    _check(name, url, token_env, only_print=only_print, remove=remove)
-    if with_hooks:
-        return _install_hooks(run, client, "project" if scope == "project" else "user", only_print, remove, yes)
-    path = _settings_path(chosen, "project" if scope == "project" else "user")
+    _check(name, url, token_env, uvx, only_print=only_print, remove=remove)
     # Settings of a project are shared: where this machine has the program is nothing to others.
-    command = "commonplace" if scope == "project" else clients.executable()
+    program = clients.program(shared=scope == "project", uvx=uvx)
+    if with_hooks:
+        return _install_hooks(
+            run, client, program, "project" if scope == "project" else "user", only_print, remove, yes
+        )
+    path = _settings_path(chosen, "project" if scope == "project" else "user")
     variables = () if remove or url else client_variables()
-    server = clients.McpServer(name, command, arguments.for_client().words(), url, token_env, variables)
+    words = (*program[1:], *arguments.for_client().words())
+    server = clients.McpServer(name, program[0], words, url, token_env, variables)
     if only_print:
         text = clients.snippet(chosen, server)
         Answer({"client": client, "snippet": text}, lambda: print(text, end="")).print(run.as_json)
     else:
         change = _removal(chosen, name, path) if remove else _addition(chosen, server, path)
-        if not _apply(run, change, chosen.title, yes) or remove:
+        reload = f"restart {chosen.title}, or reload its MCP servers, to see the change"
+        if not _apply(run, change, reload, yes) or remove:
             return None
     _warn(server, scope)
     return None
 
 
 def _install_hooks(
-    run: Session, client: str, scope: clients.Scope, only_print: bool, remove: bool, yes: bool
+    run: Session, client: str, program: tuple[str, ...], scope: clients.Scope, only_print: bool, remove: bool, yes: bool
 ) -> Answer | None:
     if client != "claude-code":
         raise ValidationError("--hooks are of claude-code; other clients have none that are known here", field="hooks")
-    program = "commonplace" if scope == "project" else clients.executable()
     own = McpArguments(agent=run.agent, data=str(run.data.absolute()) if run.data else None).for_client()
     command = hooks.command(program, own.agent, own.data, () if remove else client_variables())
     if only_print:
@@ -113,7 +118,7 @@ def _install_hooks(
         change = _Change(path, before, hooks.with_hooks(before, command, path))
     else:
         change = _hooks_removal(path, before)
-    _apply(run, change, "Claude Code", yes)
+    _apply(run, change, "begin a new session of Claude Code, which reads its hooks then", yes)
     return None
 
 
@@ -127,13 +132,15 @@ def _hooks_removal(path: Path, before: str) -> _Change:
     return _Change(path, before, hooks.without_hooks(before, path))
 
 
-def _check(name: str, url: str | None, token_env: str | None, *, only_print: bool, remove: bool) -> None:
+def _check(name: str, url: str | None, token_env: str | None, uvx: bool, *, only_print: bool, remove: bool) -> None:
     if only_print and remove:
         raise ValidationError("--print shows what to add, --remove takes it out: leave one of them out", field="print")
     if not name.strip() or not name.isprintable():
         raise ValidationError("--name must be a name, such as commonplace", field="name")
     if url is not None and not _is_address(url):
         raise ValidationError(f"--url must be an address such as http://127.0.0.1:8420/mcp, not {url!r}", field="url")
+    if uvx and url is not None:
+        raise ValidationError("--uvx starts a process and --url none: leave one of them out", field="uvx")
     if token_env is None:
         return
     if url is None:
@@ -157,7 +164,7 @@ def _warn(server: clients.McpServer, scope: str) -> None:
     if server.token_env is not None:
         note(f"the token stays in {server.token_env}: set it where the client is started")
     elif scope == "project" and server.url is None:
-        note("`commonplace` must be on the PATH of everyone who uses this project")
+        note(f"`{server.command}` must be on the PATH of everyone who uses this project")
         if "--data" in server.args or server.env:
             note("it names a place on this machine, so do not share these settings as they are")
 
@@ -214,8 +221,8 @@ def _removal(client: clients.McpClient, name: str, path: Path) -> _Change:
     return _Change(path, before, clients.without_server(client, name, before, path))
 
 
-def _apply(run: Session, change: _Change, title: str, yes: bool) -> bool:
-    """Shows the change and makes it, unless it is none or is not wanted."""
+def _apply(run: Session, change: _Change, then: str, yes: bool) -> bool:
+    """Shows the change and makes it, unless it is none or is not wanted; `then` is what is left to do."""
     path, after = change.path, change.after
     if change.before == after:
         Answer({"path": str(path), "changed": False}, f"{path} says so already: nothing to do").print(run.as_json)
@@ -237,7 +244,7 @@ def _apply(run: Session, change: _Change, title: str, yes: bool) -> bool:
     elif change.restores_original:
         done = "written, to the letter as it was before"
     document = {"path": str(path), "changed": True, "copy": str(copy) if copy else None}
-    Answer(document, f"{done}\nrestart {title}, or reload its MCP servers, to see the change").print(run.as_json)
+    Answer(document, f"{done}\n{then}").print(run.as_json)
     return True
 
 

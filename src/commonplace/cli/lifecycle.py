@@ -132,11 +132,15 @@ commands.add("undo")(undo)
 
 
 def _actions_table(actions: list[Document]) -> Table:
-    rows = [
+    piped = [
         [each["action"], each["agent_id"], each["id"], each.get("into", ""), _why(each["why"]), each.get("content", "")]
         for each in actions
     ]
-    return Table(["done", "agent", "memory", "into", "why", "content"], rows)
+    rows = []
+    for done, agent, id, into, why, content in piped:
+        # Two ids beside each other and a reason do not fit on a terminal.
+        rows.append([done, agent, (content, f"{id} into {into}" if into else id), why])
+    return Table(["done", "agent", "memory", "why"], rows, piped)
 
 
 def _why(parts: Document) -> str:

@@ -1,4 +1,4 @@
-"""`commonplace recover`: what a bad source wrote, and what was made from it, put back."""
+"""`commonplace recover`: what a bad source wrote, and what was made from it, taken back."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def recover(
     since: Annotated[
         str | None, option("--since TIME", "From then on: an ISO time (UTC), epoch ms, or an age.")
     ] = None,
-    undo: Annotated[str | None, option("--undo RECOVERY", "Take back a recovery, by the id it was given.")] = None,
+    undo: Annotated[str | None, option("--undo RECOVERY", "Undo a recovery, by the id it was given.")] = None,
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
 ) -> Answer:
-    """Put back what came from a bad source, and everything that was made from it.
+    """Take back what came from a bad source, and everything that was made from it.
 
     What was good before is that version again; what never was is hidden everywhere and kept. Merges, promotions and
-    statements that it took part in are taken back, too. It is one entry of the ledger, and --undo takes it back.
+    statements that it took part in are undone, too. It is one entry of the ledger, and --undo undoes all of it.
 
     \b
     Example:
@@ -48,25 +48,29 @@ def recover(
             raise ValidationError("--undo takes the id of a recovery, alone", field="undo")
         done = run(run.memory.undo(recovery_id=undo))
         left = [each["message"] for each in done.get("errors", ())]
-        return Answer(done, f"put back {plural(len(done['restored_ids']), 'memory')} and statements", notes=left)
-    put_back = partial(
+        said = f"the recovery is undone; as before it: {_counted(len(done['restored_ids']))}"
+        return Answer(done, said, notes=left)
+    take_back = partial(
         run.memory.recover, source=source, principal=principal, since=values.past(since, "--since"), agent_id=run.agent
     )
-    seen = run(put_back(dry_run=True))
+    seen = run(take_back(dry_run=True))
     if dry_run or not seen["affected"]:
         return Answer({"dry_run": dry_run, **seen}, _table(seen, "nothing was changed"), notes=_lost(seen))
     if not yes:
         if not run.interactive:
             raise ValidationError(
-                f"{plural(len(seen['affected']), 'memory')} and statements would be put back: look with --dry-run "
-                "first, then add --yes",
+                f"{_counted(len(seen['affected']))} would be taken back: look with --dry-run first, then add --yes",
                 field="yes",
             )
         _table(seen, "").print()
-        confirm("Put them back?")
-    done = run(put_back())
-    taken = f"put back; `commonplace recover --undo {done['recovery_id']}` takes that back"
+        confirm(f"Take back {_counted(len(seen['affected']))}?")
+    done = run(take_back())
+    taken = f"taken back; `commonplace recover --undo {done['recovery_id']}` undoes that"
     return Answer(done, _table(done, taken), notes=_lost(done))
+
+
+def _counted(count: int) -> str:
+    return "1 memory or statement" if count == 1 else f"{count:,} memories and statements"
 
 
 def _table(found: Document, more: str) -> Table:
@@ -80,7 +84,7 @@ def _table(found: Document, more: str) -> Table:
         ]
         for each in found["affected"]
     ]
-    empty = "nothing came from there, or it is put back already"
+    empty = "nothing came from there, or it is taken back already"
     return Table(["id", "agent", "what", "becomes", "why"], rows, rows, empty=empty, more=more or None)
 
 

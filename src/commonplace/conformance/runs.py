@@ -68,12 +68,11 @@ class ConformanceRun:
         """Delete what a scenario left, whatever has become of it."""
         everything = Reach(self._who.tenant, (agent,), statuses=EVERY_STATUS)
         ids = [memory.id for memory in await scan_all(self.store, everything)]
-        if isinstance(self.store, Primary):  # by the engine: its ledger has to know of every erasure
-            if ids:
-                await self.engine.forget(self._who, Forget(agent, ids, hard_delete=True))
-        elif isinstance(self.store, AgentScoped):
+        if ids:  # by the engine first: a ledger has to know of every erasure, and nothing may be delivered again
+            await self.engine.forget(self._who, Forget(agent, ids, hard_delete=True))
+        if isinstance(self.store, AgentScoped):
             await self.store.delete_of(self._who.tenant, agent, ids)
-        else:
+        elif not isinstance(self.store, Primary):
             await self.store.delete(self._who.tenant, ids)
         expect("what is left in it", [memory.id for memory in await scan_all(self.store, everything)], [])
 

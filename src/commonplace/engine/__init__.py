@@ -15,7 +15,9 @@ from commonplace.engine.governance.decisions import Decision as Decision, Review
 from commonplace.engine.governance.staging import draft_document as draft_document
 from commonplace.engine.governance.taint import BadSource as BadSource
 from commonplace.engine.graph.graph import AssertResult as AssertResult
+from commonplace.engine.ledger.evidence import read_evidence as read_evidence
 from commonplace.engine.memory.read import tagged as tagged
+from commonplace.engine.memory.undo import UndoResult as UndoResult
 from commonplace.engine.memory.write import IMPORTED as IMPORTED, MAX_BATCH as MAX_BATCH
 from commonplace.engine.outbox.deliveries import DeliveryReport as DeliveryReport
 from commonplace.engine.outbox.replicas import Attachment as Attachment

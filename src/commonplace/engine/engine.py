@@ -117,7 +117,7 @@ class Engine:
         self.tokens = Tokens(core)
         lifecycle, exports = core.settings.lifecycle, core.settings.audit
         jobs: list[Job] = [
-            ExpireJob(core, self._recall_log, self.runs, [parse_policy(text) for text in lifecycle.expire]),
+            ExpireJob(core, self._recall_log, self.runs, self.reviews, [parse_policy(p) for p in lifecycle.expire]),
             RetainJob(core),
             DreamJob(core),
             ConsolidateJob(core),
@@ -323,6 +323,9 @@ class Engine:
         return await undo.undo(self._core, who, ids, agent_id, reason)
 
     async def merge(self, who: Principal, request: Merge) -> MergeResult:
+        return await self._masked(who, await self._merge(who, request))
+
+    async def _merge(self, who: Principal, request: Merge) -> MergeResult:
         if request.approval_required:
             return await self._consulted(who, await staging.stage_merge(self._core, who, request))
         try:
@@ -358,10 +361,12 @@ class Engine:
 
     async def preview_merge(self, who: Principal, request: Merge) -> MergeResult:
         canonical, duplicates = await merge.resolve_parties(self._core, who, request)
-        made = merge.merge_preview(self._core, canonical, duplicates, request)
-        made.survivor = await self._core.policies.masked(who, made.survivor)
-        made.losers = [await self._core.policies.masked(who, memory) for memory in made.losers]
-        return made
+        return await self._masked(who, merge.merge_preview(self._core, canonical, duplicates, request))
+
+    async def _masked(self, who: Principal, merged: MergeResult) -> MergeResult:
+        """With no more of what was merged than a recall would tell."""
+        shown = [await self._core.policies.masked(who, memory) for memory in (merged.survivor, *merged.losers)]
+        return replace(merged, survivor=shown[0], losers=shown[1:])
 
     async def preview_expire(self, who: Principal, request: Expire) -> list[Memory]:
         now = self._core.clock()

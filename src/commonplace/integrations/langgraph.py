@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-try:
+from commonplace.integrations.access import AnyMemory, MemoryAccess, PendingReview, require_done
+from commonplace.integrations.framework import framework
+from commonplace.wire.errors import Fault
+from commonplace.wire.record import MAX_PAGE
+
+with framework("langgraph", "1.0", extra="langgraph"):
     from langgraph.store.base import (
         BaseStore,
         GetOp,
@@ -30,12 +34,6 @@ try:
         SearchOp,
         get_text_at_path,
     )
-except ModuleNotFoundError as error:
-    missing = "langgraph is not installed: pip install 'commonplace-memory[langgraph]'"
-    raise ModuleNotFoundError(missing, name=error.name) from None
-
-from commonplace.sdk import SyncMemory
-from commonplace.wire.record import MAX_PAGE
 
 KIND = "langgraph_item"
 _MINUTE_MS = 60_000
@@ -44,108 +42,128 @@ _ORDERED = {"$gt": "__gt__", "$gte": "__ge__", "$lt": "__lt__", "$lte": "__le__"
 
 
 class CommonplaceStore(BaseStore):
-    """Over a `SyncMemory` or `SyncRemoteMemory`; without one, over the default data folder.
+    """Over a `SyncMemory` or `SyncRemoteMemory`; with a `Memory` or `RemoteMemory` only the async methods work. Without
+    one, over the default data folder.
 
     `index` says which fields of a value are its text, as for LangGraph's own stores ("$" is all of it). A ttl is in
     minutes.
     """
 
     supports_ttl = True
-    __slots__ = ("_fields", "_memory", "_owned", "_writing")
+    __slots__ = ("_access", "_fields", "_writing")
 
-    def __init__(self, memory: Any = None, *, index: list[str] | None = None) -> None:
-        if memory is not None and asyncio.iscoroutinefunction(getattr(memory, "remember", None)):
-            raise TypeError(
-                "give CommonplaceStore a SyncMemory or a SyncRemoteMemory; its async methods work over them, too"
-            )
-        self._owned = memory is None
-        self._memory = SyncMemory() if memory is None else memory
+    def __init__(
+        self,
+        memory: AnyMemory | None = None,
+        *,
+        index: list[str] | None = None,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+    ) -> None:
+        self._access = MemoryAccess(memory, _error, agent_id, user_id)
         self._fields = index or ["$"]
-        self._writing = threading.Lock()  # two writers of one key must not both find it missing
+        self._writing = asyncio.Lock()  # two writers of one key must not both find it missing
 
     def close(self) -> None:
-        if self._owned:
-            self._memory.close()
+        self._access.close()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        return [self._perform(op) for op in ops]
+        return self._access.wait(self._perform_all(list(ops)))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        return await asyncio.to_thread(self.batch, list(ops))
+        return await self._access.run(self._perform_all(list(ops)))
 
-    def _perform(self, op: Op) -> Result:
+    async def _perform_all(self, ops: list[Op]) -> list[Result]:
+        return [await self._perform(op) for op in ops]
+
+    async def _perform(self, op: Op) -> Result:
         match op:
             case GetOp():
-                found = self._find(op.namespace, op.key)
+                found = await self._find(op.namespace, op.key)
                 return _item(found) if found is not None else None
             case PutOp():
-                self._put(op)
+                async with self._writing:
+                    await self._put(op)
                 return None
             case SearchOp():
-                return self._search(op)
+                return await self._search(op)
             case ListNamespacesOp():
-                return self._namespaces(op)
+                return await self._namespaces(op)
         raise ValueError(f"CommonplaceStore knows no operation {type(op).__name__}")
 
-    def _find(self, namespace: tuple[str, ...], key: str) -> dict[str, Any] | None:
-        page = self._memory.list(filter={"langgraph.place": _place(namespace, key)}, limit=1)
+    async def _find(self, namespace: tuple[str, ...], key: str) -> dict[str, Any] | None:
+        place = {"langgraph.place": _place(namespace, key)}
+        page = await self._access.memory.list(filter=place, limit=1, **self._access.scope)
         return page["memories"][0] if page["memories"] else None
 
-    def _put(self, op: PutOp) -> None:
-        with self._writing:
-            known = self._find(op.namespace, op.key)
-            if op.value is None:
-                if known is not None:
-                    self._memory.forget(ids=[known["id"]], reason="deleted from the LangGraph store")
-                return
-            kept = {
-                "kind": KIND,
-                "langgraph": {
-                    "place": _place(op.namespace, op.key),
-                    "within": [_path(op.namespace[:depth]) for depth in range(len(op.namespace) + 1)],
-                    "namespace": list(op.namespace),
-                    "key": op.key,
-                    "indexed": op.index is not False,
-                    "value": dict(op.value),
-                },
-            }
-            text = _text(op.value, self._fields if op.index in (None, False) else op.index) or op.key
-            if known is not None and op.ttl is None and known.get("expires_at") is None:
-                self._memory.update(known["id"], content=text, metadata=kept)
-                return
-            if known is not None:  # a memory's expiry is set when it is written
-                self._memory.forget(ids=[known["id"]], reason="written anew by the LangGraph store")
-            ends = None if op.ttl is None else int(datetime.now(UTC).timestamp() * 1000 + op.ttl * _MINUTE_MS)
-            self._memory.remember(text, metadata=kept, expires_at=ends, source="langgraph")
+    async def _put(self, op: PutOp) -> None:
+        memory, known = self._access.memory, await self._find(op.namespace, op.key)
+        if op.value is None:
+            if known is not None:
+                await self._forget(known, "deleted from the LangGraph store")
+            return
+        kept = {
+            "kind": KIND,
+            "langgraph": {
+                "place": _place(op.namespace, op.key),
+                "within": [_path(op.namespace[:depth]) for depth in range(len(op.namespace) + 1)],
+                "namespace": list(op.namespace),
+                "key": op.key,
+                "indexed": op.index is not False,
+                "value": dict(op.value),
+            },
+        }
+        text = _text(op.value, self._fields if op.index in (None, False) else op.index) or op.key
+        if known is not None and op.ttl is None and known.get("expires_at") is None:
+            changed = await memory.update(known["id"], content=text, metadata=kept, agent_id=self._access.agent_id)
+            require_done(changed)
+            return
+        if known is not None:  # a memory's expiry is set when it is written
+            await self._forget(known, "written anew by the LangGraph store")
+        ends = None if op.ttl is None else int(datetime.now(UTC).timestamp() * 1000 + op.ttl * _MINUTE_MS)
+        require_done(
+            await memory.remember(text, metadata=kept, expires_at=ends, source="langgraph", **self._access.scope)
+        )
 
-    def _search(self, op: SearchOp) -> list[SearchItem]:
+    async def _forget(self, known: dict[str, Any], reason: str) -> None:
+        gone = await self._access.memory.forget(known["id"], reason=reason, agent_id=self._access.agent_id)
+        require_done(gone)
+
+    async def _search(self, op: SearchOp) -> list[SearchItem]:
         within: dict[str, Any] = {"langgraph.within": {"$contains": _path(op.namespace_prefix)}}
         last = op.offset + op.limit
         if not op.query:
-            found = [(memory, None) for memory in self._all(within) if _matches(memory, op.filter)]
-            return [_search_item(memory, score) for memory, score in found[op.offset : last]]
-        hits = self._memory.recall(
+            found = [memory async for memory in self._all(within) if _matches(memory["metadata"], op.filter)]
+            return [_search_item(memory, None) for memory in found[op.offset : last]]
+        hits = await self._access.memory.recall(
             op.query, k=_MAX_HITS if op.filter else min(last, _MAX_HITS), filter={**within, "langgraph.indexed": True},
-            min_score=0,
+            min_score=0, **self._access.scope,
         )  # fmt: skip
-        named = [(self._memory.get(hit.id), hit.relevance if hit.relevance is not None else hit.score) for hit in hits]
-        ranked = [pair for pair in named if _matches(pair[0], op.filter)]
-        return [_search_item(memory, score) for memory, score in ranked[op.offset : last]]
+        ranked = [hit for hit in hits if _matches(hit.metadata, op.filter)][op.offset : last]
+        whole = [await self._access.memory.get(hit.id, agent_id=self._access.agent_id) for hit in ranked]
+        scores = [hit.relevance if hit.relevance is not None else hit.score for hit in ranked]
+        return [_search_item(memory, score) for memory, score in zip(whole, scores, strict=True)]
 
-    def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+    async def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
         items = self._all({"langgraph.place": {"$exists": True}})
-        every = {tuple(memory["metadata"]["langgraph"]["namespace"]) for memory in items}
+        every = {tuple(memory["metadata"]["langgraph"]["namespace"]) async for memory in items}
         chosen = [name for name in every if all(_leads(each, name) for each in op.match_conditions or ())]
         cut = {name[: op.max_depth] for name in chosen} if op.max_depth is not None else set(chosen)
         return sorted(cut)[op.offset : op.offset + op.limit]
 
-    def _all(self, filter: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    async def _all(self, filter: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
         cursor = None
         while True:
-            page = self._memory.list(filter=filter, limit=MAX_PAGE, cursor=cursor)
-            yield from page["memories"]
+            page = await self._access.memory.list(filter=filter, limit=MAX_PAGE, cursor=cursor, **self._access.scope)
+            for memory in page["memories"]:
+                yield memory
             if (cursor := page.get("next_cursor")) is None:
                 return
+
+
+def _error(refusal: Fault | PendingReview) -> ValueError:
+    # As LangGraph's stores say that something cannot be put; it has no other exception for them.
+    return ValueError(str(refusal))
 
 
 def _path(names: tuple[str, ...] | list[str]) -> str:
@@ -190,8 +208,8 @@ def _leads(condition: MatchCondition, namespace: tuple[str, ...]) -> bool:
     return all(wanted in ("*", name) for wanted, name in zip(path, beside, strict=True))
 
 
-def _matches(memory: dict[str, Any], filter: dict[str, Any] | None) -> bool:
-    value = memory["metadata"]["langgraph"]["value"]
+def _matches(metadata: Mapping[str, Any] | None, filter: dict[str, Any] | None) -> bool:
+    value = (metadata or {})["langgraph"]["value"]
     return all(_holds(value.get(key), wanted) for key, wanted in (filter or {}).items())
 
 

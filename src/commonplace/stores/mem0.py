@@ -63,6 +63,10 @@ class Mem0Store:
             given |= {"connection_string": database, "hnsw": False, "diskann": False}
         store = {"provider": provider, "config": given}
         try:
+            if database is not None:  # its pool would go on trying for ever
+                import psycopg
+
+                psycopg.connect(database, connect_timeout=5).close()
             opened = Mem0.from_config({"vector_store": store, "history_db_path": ":memory:"})
         except Exception as error:  # another process has the folder, the database is down, its password is wrong
             raise Unavailable(f"mem0's {place} cannot be opened: {' '.join(str(error).split())}") from error
@@ -121,14 +125,17 @@ class Mem0Store:
         if search.vector is None:
             return []
         reach, text = search.reach, search.text or "?"
+        native, is_all = _filters(reach)
+        # What it cannot filter by is compared here, and must not have been cut off by then.
+        most = 2 * search.limit + 20 if is_all else _MOST
 
         def work() -> list[dict[str, Any]]:
             self._made[text] = search.vector  # type: ignore[assignment]
             try:
                 found: list[dict[str, Any]] = []
                 for agent in reach.agents:
-                    filters = {"run_id": _EVERYTHING, "our_tenant": reach.tenant, "our_agent": agent, **_filters(reach)}
-                    some = self._mem0.search(text, filters=filters, top_k=2 * search.limit + 20, threshold=0.0)
+                    filters = {"run_id": _EVERYTHING, "our_tenant": reach.tenant, "our_agent": agent, **native}
+                    some = self._mem0.search(text, filters=filters, top_k=most, threshold=0.0)
                     found += _results(some)
                 return found
             finally:
@@ -216,14 +223,14 @@ def _filterable(memory: Memory) -> dict[str, Any]:
     return {**fields, "our_tenant": memory.tenant, "our_agent": memory.agent_id}
 
 
-def _filters(reach: Reach) -> dict[str, Any]:
-    """What mem0 itself can see to before the cut: one condition on each field, the others are compared afterwards."""
+def _filters(reach: Reach) -> tuple[dict[str, Any], bool]:
+    """What mem0 itself can see to before the cut, one condition on each field, and whether that is all of it."""
     filters: dict[str, Any] = {}
     for condition in reach.where:
-        if condition.path[:1] and condition.path[0] in _FIELDS and condition.op in _NATIVE:
-            value = condition.value if condition.op == "eq" else {condition.op: condition.value}
-            filters.setdefault(f"our_{condition.path[0]}", value)
-    return filters
+        field = f"our_{condition.path[0]}" if condition.path else ""
+        if len(condition.path) == 1 and condition.path[0] in _FIELDS and condition.op in _NATIVE:
+            filters.setdefault(field, condition.value if condition.op == "eq" else {condition.op: condition.value})
+    return filters, len(filters) == len(reach.where)
 
 
 def _results(answer: Any) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
@@ -47,44 +47,57 @@ class CaptureReport:
 async def capture(
     engine: Engine, who: Principal, turns: Sequence[Turn], source: str, target: CaptureTarget, *, dry_run: bool = False
 ) -> CaptureReport:
-    """Propose what people said in these turns; what is known, or waits for a reviewer already, is not said twice."""
+    """Propose what people said in these turns; what is known, waits for a reviewer or was turned down by one is not
+    said twice."""
     report = CaptureReport(dry_run)
-    waiting = [text for review in await engine.reviews.list(who) if (text := _proposed_text(review, target.agent))]
+    reviews = await engine.reviews.list(who, None)
+    known = {review["id"] for review in reviews}
+    told = [(text, review) for review in reviews if (text := _proposed_text(review, target.agent))]
 
     def shown(proposal: Proposal) -> str:
         """As it would be kept: a report is printed and logged, so no secret may be in it."""
         return engine.redactor.text(proposal.text)[0]
 
-    fresh: list[tuple[Proposal, Draft]] = []
+    fresh: list[tuple[Proposal, Draft, str]] = []
     for proposal in proposals(turns):
         draft = _draft(proposal, source, target)
-        if any(says_the_same(draft.content, other.content) for _, other in fresh):
+        same = {review["status"]: review["id"] for text, review in told if says_the_same(draft.content, text)}
+        if any(says_the_same(draft.content, other.content) for _, other, _ in fresh):
             report.left_out.add("it was said twice", shown(proposal)[:60])
-        elif any(says_the_same(draft.content, text) for text in waiting):
+        elif "pending" in same:
             report.left_out.add("it waits for a reviewer already", shown(proposal)[:60])
+        elif "rejected" in same:
+            report.left_out.add("a reviewer turned it down", shown(proposal)[:60])
         elif await engine.imports.near_duplicate(who, draft) is not None:
             report.left_out.add("it is remembered already", shown(proposal)[:60])
         else:
-            fresh.append((proposal, draft))
-    report.proposed = [{"kind": p.kind, "content": shown(p), "confidence": p.confidence} for p, _ in fresh]
-    if dry_run or not fresh:
+            fresh.append((proposal, draft, same.get("expired", "")))
+    if dry_run:
+        report.proposed = [_told(proposal, shown) for proposal, _, _ in fresh]
         return report
-    items = [_item(proposal, draft, target) for proposal, draft in fresh]
-    for (proposal, _), done in zip(fresh, await engine.remember_many(who, items), strict=True):
+    items = [_item(proposal, draft, target, expired) for proposal, draft, expired in fresh]
+    for (proposal, _, _), done in zip(fresh, await engine.remember_many(who, items) if items else (), strict=True):
         if isinstance(done, Fault):
             report.left_out.add(done.message, shown(proposal)[:60])
-        elif done.review_id is not None:
-            report.staged += 1
-        elif done.memory is None:
+        elif done.review_id in known:  # approved as edited, or its words were erased
+            report.left_out.add("it was proposed before, and decided", shown(proposal)[:60])
+        elif done.review_id is None and done.memory is None:
             report.left_out.add("it was captured before, and was forgotten here since", shown(proposal)[:60])
         else:
-            report.written += 1
+            report.proposed.append(_told(proposal, shown))
+            report.staged += done.review_id is not None
+            report.written += done.review_id is None
             report.redacted.update(done.redacted)
     return report
 
 
-def _item(proposal: Proposal, draft: Draft, target: CaptureTarget) -> BatchItem:
-    said = "\0".join((target.agent, proposal.turn.session, proposal.turn.id, proposal.text))
+def _told(proposal: Proposal, shown: Callable[[Proposal], str]) -> dict[str, Any]:
+    return {"kind": proposal.kind, "content": shown(proposal), "confidence": proposal.confidence}
+
+
+def _item(proposal: Proposal, draft: Draft, target: CaptureTarget, expired: str) -> BatchItem:
+    """`expired` is a review of the same that nobody decided: this is another request than that was."""
+    said = "\0".join(filter(None, (target.agent, proposal.turn.session, proposal.turn.id, proposal.text, expired)))
     reasoning = f"said in a conversation; taken for a {proposal.kind}"
     return BatchItem(
         draft, f"capture-{uuid.uuid5(_KEYS, said)}", draft_document(draft) if target.review else None,

@@ -1,4 +1,4 @@
-"""*Health*: the store, its index, what waits, how long things take, and what is done without anyone's asking."""
+"""*Health*: the store, its index, what waits, how long things take, and what fails."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ async def show_health(call: PageRequest) -> Answer:
     ]  # fmt: skip
     lines.sort(key=lambda line: (-line["requests"], line["operation"]))
     agents = sorted(found["agents"].items(), key=lambda each: (-each[1], each[0]))
+    failed = [job for job in await engine.lifecycle.status(call.who) if job["last_run"] and job["last_run"]["error"]]
     values = {
         "version": __version__, "store": engine.store_name, "capabilities": sorted(engine.capabilities),
         "health": await engine.health(), "status": found,
         "agents": agents[:20], "more_agents": max(len(agents) - 20, 0),
-        "queues": engine.queues(), "lines": lines, "jobs": await engine.lifecycle.status(call.who),
+        "queues": engine.queues(), "lines": lines, "failed_jobs": failed,
         "operator": call.who.is_operator,
     }  # fmt: skip
     return TemplatePage("health.html", values)

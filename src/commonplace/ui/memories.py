@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from commonplace.engine import Engine, Forget, Hit, Query, shown_score, tagged
+from commonplace.engine import Engine, Forget, Hit, Query, Update, shown_score, tagged
 from commonplace.ui.page import Answer, Download, PageRequest, PageRoute, Redirect, TemplatePage
 from commonplace.ui.review_view import fields_of, text_of
+from commonplace.ui.templating import segment
 from commonplace.ui.text_diff import side_by_side
+from commonplace.wire.canonical import is_uuid
 from commonplace.wire.errors import Fault, NotFound, ValidationError
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import MEMORY_TYPES, Memory, Principal
@@ -21,6 +23,7 @@ _MONTHS = 12  # of the timeline
 _NEIGHBOURS = 12
 _SHARES = 4  # of a score that are told
 _DAY = timedelta(days=1)
+_SAID = {"restored": "It is back.", "unchanged": "There was nothing to undo.", "kept": "It no longer expires."}
 #: Fields of a memory in the order people look for them; those that are empty are left out.
 _SHOWN = ("title", "kind", "user_id", "project", "tags", "entity_name", "confidence", "importance", "source",
           "event_time", "expires_at", "session_id", "speaker", "supersedes", "merged_into", "aliases",
@@ -38,7 +41,7 @@ async def show_memories(call: PageRequest) -> Answer:
         "names": names, "agent": chosen, "q": text, "types": MEMORY_TYPES, "kind_of": query.get("type", ""),
         "tag": query.get("tag", ""), "since": query.get("since", ""), "until": query.get("until", ""),
         "hits": [], "days": [], "following": None, "note": None, "months": [],
-        "forgotten": query.get("forgotten", ""), "of_agent": query.get("of", ""), "empty_store": not agents,
+        "forgotten": query.get("forgotten", ""), "empty_store": not agents,
     }  # fmt: skip
     if agents and text:
         asked = Query(agents, text, k=FOUND, where=where, explain=True)
@@ -135,9 +138,15 @@ async def show_memory(call: PageRequest) -> Answer:
         "memory": memory, "fields": _fields(memory), "provenance": _provenance(memory),
         "versions": _changes(versions), "neighbours": await _neighbours(call, memory), "drawn": drawn,
         "statements": await _statements(call, memory), "may_write": call.may("writer"),
-        "said": {"restored": "It is back."}.get(call.query.get("said", "")),
+        "said": _SAID.get(call.query.get("said", "")), "put_away": _put_away(memory),
+        "parts": [name for name in memory.provenance.get("merged", ()) if is_uuid(name)],
     }  # fmt: skip
     return TemplatePage("memory.html", values)
+
+
+def _put_away(memory: Memory) -> str | None:
+    """What an undo would take back, in a word."""
+    return "archived" if memory.status == "archived" else "demoted" if memory.demotion != 1.0 else None
 
 
 def _fields(memory: Memory) -> dict[str, str]:
@@ -203,12 +212,23 @@ async def forget(call: PageRequest) -> Answer:
     done = await call.engine.forget(call.who, request)
     if done.review_id is not None:
         return Redirect(call.link(f"inbox/{done.review_id}"))
-    return Redirect(call.link("memories", forgotten=memory.id, of=memory.agent_id))
+    return Redirect(call.link("memories", forgotten=memory.id))
 
 
-async def restore(call: PageRequest) -> Answer:
-    memory = await call.engine.undelete(call.who, call.value("agent"), call.path["id"])
-    return Redirect(call.link(f"memories/{memory.id}", said="restored"))
+async def undo(call: PageRequest) -> Answer:
+    """Whatever was done to it short of erasing: forgetting, archiving, demoting, merging, promoting."""
+    id = call.path["id"]
+    done = await call.engine.undo(call.who, [id], reason=call.value("reason") or None)
+    return Redirect(call.link(f"memories/{segment(id)}", said="restored" if done.restored else "unchanged"))
+
+
+async def keep(call: PageRequest) -> Answer:
+    """Without an expiry; what was promised to be gone stays promised."""
+    memory = await call.engine.find(call.who, call.path["id"])
+    done = await call.engine.update(call.who, Update(memory.agent_id, memory.id, remove_expiry=True))
+    if done.review_id is not None:
+        return Redirect(call.link(f"inbox/{done.review_id}"))
+    return Redirect(call.link(f"memories/{memory.id}", said="kept"))
 
 
 ROUTES = (
@@ -216,5 +236,6 @@ ROUTES = (
     PageRoute("GET", "memories/{id}", show_memory, "page_memory"),
     PageRoute("GET", "memories/{id}/drawing.svg", draw_procedure, "page_drawing"),
     PageRoute("POST", "memories/{id}/forget", forget, "page_forget"),
-    PageRoute("POST", "memories/{id}/restore", restore, "page_restore"),
+    PageRoute("POST", "memories/{id}/keep", keep, "page_keep"),
+    PageRoute("POST", "memories/{id}/undo", undo, "page_undo"),
 )

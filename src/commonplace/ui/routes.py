@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from commonplace.ui import audit, graph, health, inbox, memories, policies, tokens
+from commonplace.ui import audit, graph, health, inbox, lifecycle, memories, policies, tokens
 from commonplace.ui.page import Answer, PageRequest, PageRoute, Redirect
 from commonplace.wire.record import Role
 
@@ -20,6 +20,7 @@ ROUTES: tuple[PageRoute, ...] = (
     *inbox.ROUTES,
     *memories.ROUTES,
     *graph.ROUTES,
+    *lifecycle.ROUTES,
     *audit.ROUTES,
     *health.ROUTES,
     *policies.ROUTES,
@@ -39,6 +40,7 @@ TABS = (
     Tab("inbox", "Inbox", "i"),
     Tab("memories", "Memories", "m"),
     Tab("graph", "Graph", "g"),
+    Tab("lifecycle", "Lifecycle", "l"),
     Tab("audit", "Audit", "a", "reviewer"),
     Tab("health", "Health", "h"),
     Tab("policies", "Policies", "p", "reviewer"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from commonplace.cli.support import clients, jsonc
-from commonplace.cli.support.clients import CLIENTS, McpServer, snippet, with_server, without_server
+from commonplace.cli.support.clients import CLIENTS, McpClient, McpServer, snippet, with_server, without_server
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
 
 SERVER = McpServer("commonplace", "/opt/bin/commonplace", ("mcp", "--agent", "alice"))
@@ -19,15 +19,28 @@ PATH = Path("settings")
 JSON_CLIENTS = [name for name, client in CLIENTS.items() if client.style != "toml"]
 
 
+def holding(client: McpClient, servers: dict[str, Any]) -> dict[str, Any]:
+    """Settings with these servers where the client has them."""
+    for key in reversed(client.keys):
+        servers = {key: servers}
+    return servers
+
+
+def servers_in(client: McpClient, settings: dict[str, Any]) -> dict[str, Any]:
+    for key in client.keys:
+        settings = settings[key]
+    return settings
+
+
 @pytest.mark.parametrize("name", JSON_CLIENTS)
 def test_an_entry_is_added_and_taken_out_again(name: str) -> None:
     client = CLIENTS[name]
-    before = json.dumps({"theme": "dark", client.key: {"other": {"command": "x"}}}, indent=4) + "\n"
+    before = json.dumps({"theme": "dark", **holding(client, {"other": {"command": "x"}})}, indent=4) + "\n"
     after = with_server(client, SERVER, before, PATH)
     settings = json.loads(after)
     assert settings["theme"] == "dark"
-    assert settings[client.key]["other"] == {"command": "x"}
-    command = settings[client.key]["commonplace"]["command"]
+    assert servers_in(client, settings)["other"] == {"command": "x"}
+    command = servers_in(client, settings)["commonplace"]["command"]
     assert command == ["/opt/bin/commonplace", *SERVER.args] if isinstance(command, list) else "/opt/bin/commonplace"
     assert with_server(client, SERVER, after, PATH) == after
     assert without_server(client, "commonplace", after, PATH) == before
@@ -43,6 +56,24 @@ def test_codex_keeps_the_rest_of_its_toml_with_its_comments() -> None:
     }  # fmt: skip
     assert with_server(client, SERVER, after, PATH) == after
     assert without_server(client, "commonplace", after, PATH) == before
+
+
+@pytest.mark.parametrize(
+    "before",
+    ['mcp_servers = { other = { command = "x" } }\n', "mcp_servers = 3\n",
+     '[mcp_servers.commonplace]\ncommand = "x"\nargs = [\n["x"],\n]\n'],
+)  # fmt: skip
+def test_toml_that_is_laid_out_otherwise_is_left_alone(before: str) -> None:
+    """Nothing is written that says something else than meant, or that Codex could not read."""
+    with pytest.raises(Conflict, match="was left alone") as refused:
+        with_server(CLIENTS["codex"], SERVER, before, PATH)
+    assert "[mcp_servers.commonplace]" in refused.value.message
+
+
+def test_toml_with_dotted_keys_is_added_to() -> None:
+    after = with_server(CLIENTS["codex"], SERVER, 'mcp_servers.other.command = "x"\n[tools]\nweb = true\n', PATH)
+    assert tomllib.loads(after)["tools"] == {"web": True}
+    assert tomllib.loads(after)["mcp_servers"]["commonplace"] == clients.entry(CLIENTS["codex"], SERVER)
 
 
 @given(
@@ -134,7 +165,7 @@ def test_every_client_has_a_snippet_and_a_place(name: str) -> None:
     client = CLIENTS[name]
     text = snippet(client, SERVER)
     found = tomllib.loads(text) if client.style == "toml" else json.loads(text)
-    assert "commonplace" in found[client.key]
+    assert "commonplace" in servers_in(client, found)
     for platform in ("linux", "darwin", "win32"):
         assert clients.settings_path(
             client, "user", Path("/home/alice"), Path("/projects/tea"), platform
@@ -155,6 +186,7 @@ def test_every_client_has_a_snippet_and_a_place(name: str) -> None:
         ("zed", "win32", {}, "/home/alice/AppData/Roaming/Zed/settings.json"),
         ("opencode", "linux", {"XDG_CONFIG_HOME": "/xdg"}, "/xdg/opencode/opencode.json"),
         ("cursor", "linux", {"XDG_CONFIG_HOME": "/xdg"}, "/home/alice/.cursor/mcp.json"),
+        ("antigravity", "win32", {}, "/home/alice/.gemini/config/mcp_config.json"),
     ],
 )
 def test_where_each_client_looks(name: str, platform: str, environment: dict[str, str], expected: str) -> None:
@@ -170,7 +202,7 @@ def test_where_each_client_looks(name: str, platform: str, environment: dict[str
         ("claude-code", {"type": "http", "url": "U"}), ("vscode", {"type": "http", "url": "U"}),
         ("cursor", {"url": "U"}),
         ("windsurf", {"serverUrl": "U"}), ("gemini", {"httpUrl": "U"}), ("codex", {"url": "U"}), ("zed", {"url": "U"}),
-        ("opencode", {"type": "remote", "url": "U"}),
+        ("opencode", {"type": "remote", "url": "U"}), ("antigravity", {"serverUrl": "U"}),
     ],
 )  # fmt: skip
 def test_each_client_is_told_an_address_in_its_own_words(name: str, expected: dict[str, str]) -> None:
@@ -190,10 +222,121 @@ def test_a_token_is_named_and_never_written(name: str, said: str) -> None:
 def test_clients_with_other_ways_to_a_token() -> None:
     entry = clients.entry(CLIENTS["codex"], McpServer("commonplace", url="U", token_env="T"))
     assert entry == {"url": "U", "bearer_token_env_var": "T"}
-    with pytest.raises(ValidationError, match="Zed"):
-        clients.entry(CLIENTS["zed"], McpServer("commonplace", url="U", token_env="T"))
+    for name in ("zed", "antigravity"):
+        with pytest.raises(ValidationError, match=CLIENTS[name].title):
+            clients.entry(CLIENTS[name], McpServer("commonplace", url="U", token_env="T"))
 
 
 def test_an_entry_that_is_there_already_leaves_the_file_as_it_is_written() -> None:
     compact = json.dumps({"mcpServers": {"commonplace": clients.entry(CLIENTS["cursor"], SERVER)}})
     assert with_server(CLIENTS["cursor"], SERVER, compact, PATH) == compact
+
+
+def test_antigravity_is_told_no_type_because_it_drops_such_entries() -> None:
+    assert clients.entry(CLIENTS["antigravity"], SERVER).keys() == {"command", "args"}
+
+
+# opencode, which has had two formats and two names of its file
+
+V2 = """{
+  // servers of opencode 2
+  "mcp": {
+    "servers": {
+      "other": {"type": "local", "command": ["x"]}, /* mine */
+    },
+  },
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "where"),
+    [
+        ("", ["mcp", "servers"]),
+        ("{}", ["mcp", "servers"]),
+        ('{"mcp": {}}', ["mcp", "servers"]),
+        ('{"mcp": {"servers": {}}}', ["mcp", "servers"]),
+        ('{"mcp": {"timeout": {"startup": 5000}}}', ["mcp", "servers"]),
+        (V2, ["mcp", "servers"]),
+        ('{"mcp": {"other": {"type": "local", "command": ["x"]}}}', ["mcp"]),
+        ('{"mcp": {"servers": {"type": "local", "command": ["x"]}}}', ["mcp"]),
+        ('{"mcp": {"servers": {"enabled": false}}}', ["mcp"]),
+        ('{"mcp": {"old": {"type": "local", "command": ["x"]}, "servers": {"new": {"type": "local"}}}}',
+         ["mcp", "servers"]),
+    ],
+)  # fmt: skip
+def test_opencode_has_a_server_where_its_version_has_them(before: str, where: list[str]) -> None:
+    client = CLIENTS["opencode"]
+    after = with_server(client, SERVER, before, PATH)
+    found = jsonc.parse(after).value
+    for key in where:
+        found = found[key]
+    assert found["commonplace"] == {"type": "local", "command": ["/opt/bin/commonplace", *SERVER.args]}
+    assert with_server(client, SERVER, after, PATH) == after
+    assert clients.made_from(client, "commonplace", after, before)
+    rest = jsonc.parse(without_server(client, "commonplace", after, PATH)).value
+    known = jsonc.parse(before or "{}").value
+    assert {**known, "mcp": rest.get("mcp", {})} == {**rest, "mcp": rest.get("mcp", {})}
+    if "other" in before or "old" in before:
+        assert without_server(client, "commonplace", after, PATH) == before, "comments too"
+
+
+def test_opencode_settings_of_both_formats_lose_the_server_of_both() -> None:
+    entry = {"type": "local", "command": ["x"]}
+    text = json.dumps({"mcp": {"commonplace": entry, "servers": {"commonplace": entry, "other": entry}}})
+    assert json.loads(without_server(CLIENTS["opencode"], "commonplace", text, PATH)) == {
+        "mcp": {"servers": {"other": entry}}
+    }
+    with pytest.raises(NotFound):
+        without_server(CLIENTS["opencode"], "servers", text, PATH)
+
+
+@pytest.mark.parametrize("scope", ["user", "project"])
+def test_opencode_settings_with_comments_have_another_name(scope: Any, tmp_path: Path) -> None:
+    client, folder = CLIENTS["opencode"], tmp_path if scope == "project" else tmp_path / ".config" / "opencode"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "opencode.json").write_text("{}")
+    assert clients.settings_path(client, scope, tmp_path, tmp_path, "linux", {}).name == "opencode.json"
+    (folder / "opencode.jsonc").write_text("// mine\n{}")
+    assert clients.settings_path(client, scope, tmp_path, tmp_path, "linux", {}).name == "opencode.jsonc"
+
+
+# what starts the program
+
+
+@pytest.mark.parametrize(
+    ("prefix", "expected"),
+    [
+        ("/home/alice/.cache/uv/archive-v0/Xy3", True),
+        ("/home/alice/.cache/uv/environments-v2/commonplace-memory-1a2b", True),
+        ("/home/alice/.local/share/uv/tools/commonplace-memory", False),
+        ("/projects/archive-v/.venv", False),
+        ("/usr", False),
+    ],
+)
+def test_an_environment_of_uvx_is_known_by_its_place(prefix: str, expected: bool) -> None:
+    assert clients.runs_in_uv_cache(prefix) is expected
+
+
+def test_what_is_shared_names_no_place_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert clients.program(shared=True) == ("commonplace",)
+    assert clients.program(shared=True, uvx=True) == ("uvx", "commonplace-memory")
+    monkeypatch.setattr(clients, "runs_in_uv_cache", lambda: True)
+    assert clients.program(shared=True) == ("uvx", "commonplace-memory")
+    assert clients.program()[1:] == ("commonplace-memory",)
+
+
+def test_the_table_in_the_documentation_is_about_these_clients() -> None:
+    document = (Path(__file__).parents[3] / "docs" / "mcp.md").read_text("utf-8")
+    table = document.split("### Clients\n\n", 1)[1].split("\n\n")[0]
+    rows = {row.split("`")[1]: row for row in table.splitlines()[2:]}
+    assert rows.keys() == CLIENTS.keys()
+    for name, client in CLIENTS.items():
+        _, _, files, key, address, token, source, _ = (cell.strip() for cell in rows[name].split("|"))
+        assert all(part[-1] in files for part in (client.user, client.project) if part), name
+        assert ("," in files) is (client.project is not None), name
+        assert client.also is None or client.also in files
+        assert key == f"`{client.key}`"
+        assert (f"`{client.remote}`" if client.remote else "none") in address
+        assert client.expands is None or f"Bearer {client.expands % 'NAME'}" in token
+        assert source.startswith(f"[{client.title}](https://")

@@ -83,13 +83,15 @@ def test_where_the_settings_are() -> None:
 
 
 def test_a_shell_reads_the_command_as_meant() -> None:
-    made = hooks.command("/a b/commonplace", "it's", "/d ata")
+    made = hooks.command(["/a b/commonplace"], "it's", "/d ata")
     assert made == """'/a b/commonplace' capture --hook --agent 'it'"'"'s' --data '/d ata'"""
     assert json.loads(hooks.with_hooks("", made, PATH))["hooks"]["Stop"][0]["hooks"][0]["command"] == made
 
 
 def test_the_command_carries_what_a_client_does_not_inherit() -> None:
-    made = hooks.command("commonplace", None, None, [("COMMONPLACE_STORES", "sqlite:///a.db memory://")])
+    made = hooks.command(
+        ["uvx", "commonplace-memory"], None, None, [("COMMONPLACE_STORES", "sqlite:///a.db memory://")]
+    )
     assert shlex.split(made) == [
-        "env", "COMMONPLACE_STORES=sqlite:///a.db memory://", "commonplace", "capture", "--hook"
+        "env", "COMMONPLACE_STORES=sqlite:///a.db memory://", "uvx", "commonplace-memory", "capture", "--hook"
     ]  # fmt: skip

@@ -559,5 +559,51 @@ def test_no_number_tells_of_what_is_withheld(subject: Subject, run: Any) -> None
     assert run(subject.engine.page(WHO, ("agent",), limit=10, offset=2)).total == 1
     status = run(subject.engine.upkeep.status(WHO))
     assert (status["memories"], status["agents"]) == (1, {"agent": 1})
+    assert run(subject.engine.exports.count(WHO, "agent")) == 1
     run(subject.engine.policies.replace(WHO, []))
+    assert run(subject.engine.exports.count(WHO, "agent")) == 3
     assert run(subject.engine.count(WHO, ("agent",))) == run(subject.engine.upkeep.status(WHO))["memories"] == 3
+
+
+def test_no_number_tells_of_statements_that_are_withheld(subject: Subject, run: Any) -> None:
+    for subject_, object_ in (("Alice", "chess"), ("Bob", "salary"), ("Alice", "salary")):
+        run(subject.engine.assert_fact(WHO, Statement("agent", subject_, f"likes {object_}", object_)))
+    run(subject.engine.graph.retract(WHO, "agent", ("Alice", "likes chess")))
+    subject.clock.advance(1)
+    assert run(subject.engine.graph.counts(WHO, "agent")) == {"triples": 3, "active": 2, "subjects": 2}
+    rule = {"name": "salaries", "when": {"operation": ["recall"], "content": "salary"}, "action": "reject"}
+    run(subject.engine.policies.replace(WHO, [rule]))
+    assert run(subject.engine.graph.counts(WHO, "agent")) == {"triples": 1, "active": 0, "subjects": 0}
+    rule["action"] = "redact"
+    run(subject.engine.policies.replace(WHO, [rule]))
+    assert run(subject.engine.graph.counts(WHO, "agent"))["triples"] == 3, "which are shown, less a word"
+
+
+def test_no_id_tells_of_what_is_withheld(subject: Subject, run: Any) -> None:
+    hidden = run(subject.remember("the salary of Bob is high", entity_name="Bob"))
+    beside = run(subject.remember("Bob is a clerk", entity_name="Bob", metadata={"references": [hidden]}))
+    draft = Draft("agent", "semantic", "The salary of Bob is high.")
+    writer = Principal("ann", role="writer")
+    assert run(subject.engine.imports.near_duplicate(writer, draft)) == hidden
+    assert hidden in run(subject.engine.graph.neighbours(writer, "agent", beside, 1))
+    staged = run(subject.engine.remember(writer, draft, approval={"content": draft.content}))
+    assert hidden in repr(run(subject.engine.reviews.get(writer, staged.review_id)))
+    rule = {"name": "salaries", "when": {"operation": ["recall"], "content": "salary"}, "action": "reject"}
+    run(subject.engine.policies.replace(WHO, [rule]))
+    assert run(subject.engine.imports.near_duplicate(writer, draft)) is None
+    assert hidden not in run(subject.engine.graph.neighbours(writer, "agent", beside, 1))
+    with pytest.raises(NotFound):
+        run(subject.engine.graph.neighbours(writer, "agent", hidden, 1))
+    assert hidden not in repr(run(subject.engine.reviews.get(writer, staged.review_id)))
+    assert hidden not in repr(run(subject.engine.reviews.list(writer)))
+    assert hidden in repr(run(subject.engine.reviews.get(WHO, staged.review_id))), "a reviewer sees all of it"
+
+
+@pytest.mark.parametrize("action", ["reject", "redact"])
+def test_a_merge_tells_no_more_of_what_is_there_than_a_recall(subject: Subject, run: Any, action: str) -> None:
+    one, two = run(subject.remember("the salary of Bob")), run(subject.remember("a salary"))
+    rules(subject, run, {"when": {"content": "salary", "operation": ["recall"]}, "action": action})
+    merged = run(subject.engine.merge(WHO, Merge("agent", one, [two], "merge_content")))
+    assert (merged.survivor.id, [each.id for each in merged.losers]) == (one, [two])
+    assert "salary" not in repr(merged)
+    assert "salary" in run(subject.store.get("local", [one]))[0].content, "what is kept is whole"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from commonplace.engine.governance.taint import BadSource
-from commonplace.engine.lifecycle.consolidate_job import SETTLED_MS
+from commonplace.engine.lifecycle.consolidator import SETTLED_MS
 from commonplace.engine.types import Draft, Expire, Fire, Forget, Merge, Update
 from commonplace.stores.base import Reach
 from commonplace.testing.subject import WHO, Subject

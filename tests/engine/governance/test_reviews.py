@@ -442,6 +442,46 @@ def test_a_fresh_diff_is_what_the_request_means_now(subject: Subject, run: Any, 
     assert "was in Rome" not in stored_records(subject, run), "a fresh diff quotes what it shows"
 
 
+@pytest.mark.parametrize("kind", ["", "attestation"])
+@pytest.mark.parametrize("change", ["changed", "forgotten", "erased"])
+def test_a_new_memory_is_approved_beside_what_it_was_shown_beside(
+    subject: Subject, run: Any, kind: str, change: str
+) -> None:
+    known = run(subject.remember("Bob lives in Rome"))
+    provenance = {"attestation": {"id": "x"}} if kind else {}
+    draft = Draft("agent", "semantic", "Bob lives in Oslo", provenance=provenance)
+    review = run(subject.engine.remember(WHO, draft, approval={"content": draft.content})).review_id
+    shown = run(subject.engine.reviews.get(WHO, review))
+    assert ([each["id"] for each in shown["nearest"]], shown["versions"]) == ([known], {known: 1})
+    run(subject.recall("Rome"))
+    if change == "changed":
+        run(subject.update(known, content="Bob has left Rome"))
+    else:
+        run(subject.forget(known, hard_delete=change == "erased"))
+    with pytest.raises(Conflict, match="has changed since") as moved:
+        run(subject.engine.reviews.decide(WHO, review, YES))
+    fresh = run(subject.engine.reviews.get(WHO, review))
+    assert (fresh["status"], fresh["revision"]) == ("pending", 2)
+    assert moved.value.details["review"]["versions"] == fresh["versions"] == ({known: 2} if change == "changed" else {})
+    run(subject.engine.reviews.decide(WHO, review, YES))
+    assert "Bob lives in Oslo" in [m.content for m in run(subject.list())]
+
+
+@pytest.mark.parametrize("apply", ["merge_into", "forget"])
+def test_what_a_new_memory_joins_or_replaces_is_what_the_reviewer_has_read(
+    subject: Subject, run: Any, apply: str
+) -> None:
+    known = run(subject.remember("Bob lives in Rome"))
+    draft = Draft("agent", "semantic", "Bob lives in Oslo")
+    review = run(subject.engine.remember(WHO, draft, approval={"content": draft.content})).review_id
+    run(subject.update(known, content="Bob lives in Rome and owes Alice 40"))
+    decision = Decision(True, **({"merge_into": known} if apply == "merge_into" else {"forget": (known,)}))
+    with pytest.raises(Conflict, match="has changed since"):
+        run(subject.engine.reviews.decide(WHO, review, decision))
+    assert [m.content for m in run(subject.list())] == ["Bob lives in Rome and owes Alice 40"]
+    run(subject.engine.reviews.decide(WHO, review, decision))
+
+
 def test_a_merge_of_what_is_gone_can_only_be_turned_down(subject: Subject, run: Any) -> None:
     review, _, b = staged_change(subject, run, "merge")
     run(subject.forget(b))

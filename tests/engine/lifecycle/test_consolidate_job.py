@@ -8,15 +8,8 @@ import pytest
 from crash import gone_after
 
 from commonplace.engine.lifecycle import consolidate_job
-from commonplace.engine.lifecycle.consolidate_job import (
-    COLD_MS,
-    SETTLED_MS,
-    ConsolidateJob,
-    Plan,
-    Score,
-    ScoreConsolidator,
-    score,
-)
+from commonplace.engine.lifecycle.consolidate_job import ConsolidateJob
+from commonplace.engine.lifecycle.consolidator import COLD_MS, SETTLED_MS, Plan, Score
 from commonplace.engine.types import Draft
 from commonplace.testing.subject import START, WHO, Subject
 from commonplace.wire.record import Memory, Principal
@@ -142,33 +135,6 @@ def test_another_consolidator_can_decide(subject: Subject, run: Any) -> None:
     assert run(subject.engine.lifecycle.run(WHO, "consolidate")).counts["promoted"] == 1
 
 
-@pytest.mark.parametrize(
-    ("age", "mentions", "recalls", "fields", "parts", "total"),
-    [
-        (0, 0, 0, {}, (1.0, 0.0, 1.0, 0.0), 0.6),
-        (DAY_MS, 1, 2, {}, (0.5, 1.0, 1.0, 0.0), 0.7),
-        (2 * DAY_MS, 9, 9, {"confidence": 0.5}, (0.25, 1.0, 0.5, 0.0), 0.475),
-        (0, 0, 0, {"metadata": {"keep": True}}, (1.0, 0.0, 1.0, 1.0), 0.75),
-        (0, 0, 0, {"metadata": {"keep": "yes"}}, (1.0, 0.0, 1.0, 0.0), 0.6),
-    ],
-)
-def test_the_score_and_its_parts(
-    age: int, mentions: int, recalls: int, fields: Any, parts: tuple[float, ...], total: float
-) -> None:
-    memory = Memory("m", "local", "agent", "episodic", TEXT, created_at=START, recalls=recalls, **fields)
-    scored = score(memory, mentions, START + age)
-    assert (scored.recency, scored.salience, scored.confidence, scored.flag) == parts
-    assert scored.total == pytest.approx(total)
-
-
-def test_an_item_is_mentioned_by_those_that_have_most_of_its_words() -> None:
-    texts = (TEXT, "peanuts: Alice got ill, allergic", "Bob keeps bees", "Peanuts for Alice? Allergic!")
-    window = [Memory(str(i), "local", "agent", "episodic", text, created_at=START) for i, text in enumerate(texts)]
-    plan = ScoreConsolidator().plan(window, START + SETTLED_MS)
-    assert "0" in [memory.id for group, _ in plan.promoted for memory in group]
-    assert "2" not in [memory.id for group, _ in plan.promoted for memory in group]
-
-
 @pytest.mark.parametrize("action", ["review", "reject"])
 def test_what_a_rule_holds_back_is_neither_promoted_nor_put_away(subject: Subject, run: Any, action: str) -> None:
     note(subject, run, metadata={"keep": True})
@@ -205,13 +171,6 @@ def test_what_is_sure_is_never_put_away_for_want_of_a_question(subject: Subject,
     assert consolidate(subject, run) == {**NOTHING, "promoted": 1, "archived": 1}
     assert [memory.content for memory in live(subject, run)] == ["Bob's train leaves at 7:42"]
     assert [run(subject.get(id)).status for id in (sure, unsure)] == ["archived"] * 2
-
-
-def test_words_of_grammar_make_no_mention() -> None:
-    texts = ["it was in the kitchen", "it was in the garden", "it was in the attic"]
-    window = [Memory(str(i), "local", "agent", "episodic", text, created_at=START) for i, text in enumerate(texts)]
-    plan = ScoreConsolidator().plan(window, START + SETTLED_MS)
-    assert (plan.promoted, plan.cold) == ([], [])
 
 
 def test_a_window_of_thousands_is_planned_in_parts(subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from crash import gone_after
 
 from commonplace.engine.lifecycle import dream_job
 from commonplace.engine.lifecycle.dream_job import BUDGET_MS, IDLE_MS, DreamJob, is_duplicate
+from commonplace.engine.types import Draft
 from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import DAY_MS
@@ -128,6 +129,19 @@ def test_only_what_has_faded_away_is_put_away(subject: Subject, run: Any) -> Non
     assert dream(subject, run)["pruned"] == 0, "what was brought back stays for a while"
 
 
+def slow_passes(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Four comparisons use up the time of a pass; what was compared."""
+    alike, seen = DreamJob._alike, list[str]()
+
+    async def slowly(self: DreamJob, who: Principal, memory: Memory) -> Any:
+        seen.append(memory.id)
+        subject.clock.advance(BUDGET_MS // 4)
+        return await alike(self, who, memory)
+
+    monkeypatch.setattr(DreamJob, "_alike", slowly)
+    return seen
+
+
 def test_a_pass_keeps_its_budget_and_the_next_goes_on(
     subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,21 +150,88 @@ def test_a_pass_keeps_its_budget_and_the_next_goes_on(
         put(subject, run, f"statement number {i} of many")
         subject.clock.advance(1)
     put(subject, run, "Statement number 3 of many")
-    job = DreamJob(subject.engine._core)
-    alike, seen = DreamJob._alike, []
-
-    async def slowly(self: DreamJob, who: Principal, memory: Memory) -> Any:
-        seen.append(memory.id)
-        subject.clock.advance(BUDGET_MS // 4)
-        return await alike(self, who, memory)
-
-    monkeypatch.setattr(DreamJob, "_alike", slowly)
-    assert run(job.run(WHO, dry_run=False, asked=True))["merged"] == 1
+    seen = slow_passes(subject, monkeypatch)
+    assert dream(subject, run)["merged"] == 1
     assert len(seen) == 4
     for _ in range(3):
-        run(job.run(WHO, dry_run=False, asked=True))
+        dream(subject, run)
     assert len(set(seen)) == 10
     assert len(live(subject, run)) == 10
+
+
+def test_what_came_in_one_batch_is_gone_through_from_pass_to_pass(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All at one instant, so that only their ids tell which were looked at."""
+    drafts = [Draft("agent", "semantic", f"statement number {i} of many", kind="drawer") for i in range(10)]
+    run(subject.remember_all(drafts))
+    seen = slow_passes(subject, monkeypatch)
+    for _ in range(3):
+        dream(subject, run)
+    assert len(seen) == len(set(seen)) == 10
+
+
+def test_what_is_written_or_changed_while_a_round_goes_on_is_the_next_ones(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [put(subject, run, f"statement number {i} of many") for i in range(8)]
+    seen = slow_passes(subject, monkeypatch)
+    dream(subject, run)
+    run(subject.update(ids[0], content="statement number 5 of many"))
+    old = put(subject, run, "an older one", importance=0.2)
+    assert len(seen) == 4
+    for _ in range(3):
+        dream(subject, run)
+    assert {*ids, old} == set(seen)
+    assert len(live(subject, run)) == 8, "what it was changed to lay there already"
+
+
+def test_what_was_gone_through_is_not_looked_at_again(subject: Subject, run: Any) -> None:
+    put(subject, run), put(subject, run, "The gateway logs requests")
+    subject.clock.advance(1)
+    dream(subject, run)
+    before = run(subject.engine.ledger.entries(WHO)), run(subject.store.record("local", dream_job.DREAM, "agent"))
+    subject.clock.advance(1000)
+    assert dream(subject, run) == NOTHING
+    after = run(subject.engine.ledger.entries(WHO)), run(subject.store.record("local", dream_job.DREAM, "agent"))
+    assert after == before
+
+
+def test_looking_for_what_has_faded_keeps_the_budget_too(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    valued = [put(subject, run, f"statement number {i}", importance=0.9) for i in range(4)]
+    for i in range(4, 10):
+        put(subject, run, f"statement number {i}", importance=0.0)
+    dream(subject, run)
+    subject.clock.advance(31 * DAY_MS)
+    dream(subject, run, dry_run=True)
+    monkeypatch.setattr(dream_job, "_CHUNK", 4)
+    scan, reach = subject.store.scan, []
+
+    async def slowly(found: Any, **options: Any) -> Any:
+        reach.append(found)
+        subject.clock.advance(BUDGET_MS // 2)
+        return await scan(found, **options)
+
+    monkeypatch.setattr(subject.store, "scan", slowly)
+    assert dream(subject, run)["pruned"] == 0, "one look for what is new, one at the first that may have faded"
+    assert dream(subject, run)["pruned"] == 4, "and on from there"
+    assert dream(subject, run)["pruned"] == 2
+    assert live(subject, run) == sorted(valued)
+
+
+def test_the_surer_and_what_was_asked_to_be_kept_stay(subject: Subject, run: Any) -> None:
+    ids = []
+    for confidence, keep in ((0.5, False), (0.9, False), (0.4, True)):
+        metadata = {"keep": True} if keep else {}
+        ids.append(put(subject, run, kind="promoted", confidence=confidence, metadata=metadata))
+        subject.clock.advance(1)
+    assert dream(subject, run)["merged"] == 2
+    assert live(subject, run) == [ids[2]]
+    first, second = (put(subject, run, "Bob keeps bees", kind="promoted", confidence=c) for c in (0.5, 0.9))
+    dream(subject, run)
+    assert (first in live(subject, run), second in live(subject, run)) == (False, True)
 
 
 def test_a_crash_in_the_middle_is_made_good_by_the_next_run(subject: Subject, run: Any) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from stored_records import stored_records
 
+from commonplace.config import GovernanceConfig
 from commonplace.engine.lifecycle.expire_job import KEEP_IDEMPOTENCY_MS, ExpireJob, parse_policy
 from commonplace.engine.types import Draft, Expire
 from commonplace.testing.subject import WHO, Subject
@@ -16,7 +18,8 @@ from commonplace.wire.times import DAY_MS
 
 def job(subject: Subject, *policies: str) -> ExpireJob:
     engine = subject.engine
-    return ExpireJob(engine._core, engine._recall_log, engine.runs, [parse_policy(text) for text in policies])
+    parsed = [parse_policy(text) for text in policies]
+    return ExpireJob(engine._core, engine._recall_log, engine.runs, engine.reviews, parsed)
 
 
 def statuses(subject: Subject, run: Any, *ids: str) -> list[str]:
@@ -28,7 +31,7 @@ def sweep(subject: Subject, run: Any, *policies: str, who: Principal = WHO, dry_
     return done
 
 
-NOTHING = {"expired": 0, "by_policy": 0, "keys": 0, "runs": 0}
+NOTHING = {"expired": 0, "by_policy": 0, "reviews": 0, "keys": 0, "runs": 0}
 
 
 def test_what_is_over_by_its_own_time_is_forgotten(subject: Subject, run: Any) -> None:
@@ -54,6 +57,23 @@ def test_who_may_use_one_agent_expires_nothing_of_another(subject: Subject, run:
     subject.clock.advance(1)
     assert sweep(subject, run, who=Principal("x", agents=("a",)))["expired"] == 1
     assert statuses(subject, run, mine, theirs) == ["deleted", "live"]
+
+
+def test_reviews_that_nobody_decided_expire_of_ones_own_agents(subject: Subject, run: Any) -> None:
+    subject.engine.settings.governance = GovernanceConfig(review_days=7, rejected="erase")
+    for agent in "ab":
+        draft = Draft(agent, "semantic", "zanzibar")
+        run(subject.engine.remember(WHO, draft, approval={"content": draft.content}))
+    subject.clock.advance(7 * DAY_MS)
+    fresh = run(subject.engine.remember(WHO, Draft("a", "semantic", "tea"), approval={"content": "tea"})).review_id
+    one = Principal("x", agents=("a",))
+    assert sweep(subject, run, who=one, dry_run=True)["reviews"] == 1
+    assert sweep(subject, run, who=one)["reviews"] == 1
+    assert sweep(subject, run) == {**NOTHING, "reviews": 1}
+    assert sweep(subject, run) == NOTHING
+    assert len(run(subject.engine.ledger.entries(WHO, operation="expire_review"))) == 2
+    assert "zanzibar" not in stored_records(subject, run), "as was asked of what expires"
+    assert [each["id"] for each in run(subject.engine.reviews.list(WHO))] == [fresh]
 
 
 def test_old_keys_go_and_fresh_ones_stay(subject: Subject, run: Any) -> None:

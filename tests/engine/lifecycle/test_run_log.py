@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from crash import gone_after
 
-from commonplace.engine.lifecycle.consolidate_job import COLD_MS, SETTLED_MS, ConsolidateJob
+from commonplace.engine.lifecycle.consolidate_job import ConsolidateJob
+from commonplace.engine.lifecycle.consolidator import COLD_MS, SETTLED_MS
 from commonplace.engine.lifecycle.dream_job import PRUNED_AFTER_MS
 from commonplace.engine.lifecycle.run_log import KEPT_MS, MAX_RUNS, SHOWN_ACTIONS, RunLog, new_log
 from commonplace.testing.subject import WHO, Subject
@@ -57,6 +58,12 @@ def test_consolidation_says_what_it_did_and_why(subject: Subject, run: Any) -> N
     assert (archived["action"], archived["id"], archived["content"]) == ("archived", cold, "the weather is mild")
     assert archived["why"]["confidence"] == 0.1
     assert run(subject.engine.lifecycle.show(WHO, seen["id"])) == seen
+    (listed,) = run(subject.engine.lifecycle.summaries(WHO))
+    assert (listed["done"], listed["content"]) == ({"promoted": 1, "archived": 1}, "Alice likes tea")
+    assert {name: listed[name] for name in ("id", "job", "at", "counts")} == {
+        name: seen[name] for name in ("id", "job", "at", "counts")
+    }
+    assert run(subject.engine.lifecycle.summaries(Principal("bob", role="reader", agents=("other",)))) == []
 
 
 def test_the_dreamer_says_what_it_did_and_why(subject: Subject, run: Any) -> None:
@@ -104,6 +111,21 @@ def test_what_was_changed_since_is_left_and_named(subject: Subject, run: Any) ->
     assert (done.restored, list(done.faults)) == ([other], [one])
     assert isinstance(done.faults[one], Conflict)
     assert run(subject.gone(one))
+
+
+def test_one_memory_of_a_run_is_taken_back_by_itself(subject: Subject, run: Any) -> None:
+    one, other = (note(subject, run, text, keep=False, confidence=0.1) for text in ("mild weather", "a long queue"))
+    subject.clock.advance(COLD_MS)
+    run_id = perform(subject, run, "consolidate").run_id
+    done = run(subject.engine.lifecycle.undo(WHO, run_id, memory_id=one))
+    assert (done.restored, live(subject, run)) == ([one], [one])
+    assert run(subject.engine.lifecycle.show(WHO, run_id))["undone_at"] is None, "not all of it is"
+    with pytest.raises(NotFound, match="did nothing to a memory"):
+        run(subject.engine.lifecycle.undo(WHO, run_id, memory_id=UNKNOWN))
+    run(subject.forget(one))
+    with pytest.raises(Conflict, match="was changed since"):
+        run(subject.engine.lifecycle.undo(WHO, run_id, memory_id=one))
+    assert run(subject.engine.lifecycle.undo(WHO, run_id)).restored == [other]
 
 
 def test_rules_hold_for_what_is_taken_back(subject: Subject, run: Any) -> None:

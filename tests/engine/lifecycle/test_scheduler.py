@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from commonplace.engine.lifecycle import scheduler
 from commonplace.engine.lifecycle.scheduler import LEASE_MS, NAME, Lifecycle
 from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, Unavailable
@@ -90,6 +91,28 @@ def test_the_work_of_a_process_that_was_killed_is_taken_up(subject: Subject, run
     assert len(other.seen) == 1
 
 
+def test_a_job_that_takes_longer_than_a_lease_keeps_it(
+    subject: Subject, run: Any, job: Count, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler, "RENEW_SECONDS", 0)
+    here, there = lifecycle(subject, job), lifecycle(subject, other := Count())
+
+    async def take_long() -> None:
+        for _ in range(3):
+            subject.clock.advance(LEASE_MS - 1)
+            now = subject.clock()
+            while (await here._lease())["until"] < now + LEASE_MS:
+                await asyncio.sleep(0)
+            subject.clock.advance(1)
+            assert await there.tick() == []
+
+    job.meanwhile = take_long
+    assert len(run(here.tick())) == 1
+    assert other.seen == []
+    subject.clock.advance(60_000)
+    assert len(run(there.tick())) == 1, "given back at once, and no renewal comes after it"
+
+
 def test_a_job_that_fails_is_reported_and_keeps_no_other_from_running(subject: Subject, run: Any, job: Count) -> None:
     async def fail() -> None:
         raise Unavailable("the disk is full")
@@ -136,6 +159,21 @@ def test_who_may_use_some_agents_is_not_told_what_was_done_to_all(subject: Subje
     run(made.tick())
     some = run(made.status(Principal("bob", role="reader", agents=("agent",))))[0]["last_run"]
     assert some == {**run(made.status(WHO))[0]["last_run"], "counts": {}}
+
+
+def test_who_may_use_some_agents_is_not_told_why_a_job_failed_for_all(subject: Subject, run: Any, job: Count) -> None:
+    """A problem may name another agent's memory."""
+
+    async def fail() -> None:
+        raise Unavailable("memory of bob cannot be read")
+
+    job.meanwhile = fail
+    made = lifecycle(subject, job)
+    run(made.tick())
+    (all_of_it,) = run(made.status(WHO))
+    assert all_of_it["last_run"]["error"] == "memory of bob cannot be read"
+    (told,) = run(made.status(Principal("bob", role="reader", agents=("agent",))))
+    assert told["last_run"]["error"] == "it failed; whoever may use every agent can see why"
 
 
 def test_a_dry_run_leaves_no_trace(subject: Subject, run: Any, job: Count) -> None:

@@ -255,7 +255,7 @@ def test_a_standing_policy_leaves_alone_what_was_brought_back(subject: Subject, 
     for action, status, rank in (("archive", "archived", 1.0), ("demote", "live", DEMOTION)):
         id = run(subject.remember(f"{TEXT} {action}", type="episodic"))
         policy = Expire("*", type="episodic", action=action)  # type: ignore[arg-type]
-        engine.lifecycle.use(ExpireJob(core, engine._recall_log, engine.runs, [policy]))
+        engine.lifecycle.use(ExpireJob(core, engine._recall_log, engine.runs, engine.reviews, [policy]))
         run(engine.lifecycle.run(WHO, "expire"))
         undo(subject, run, id)
         assert run(engine.lifecycle.run(WHO, "expire")).counts["by_policy"] == 0

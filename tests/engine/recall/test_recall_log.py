@@ -12,6 +12,8 @@ import pytest
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine
 from commonplace.engine.core import Settings
+from commonplace.engine.palaces import palace_recall
+from commonplace.engine.peers.asking import PeerQuery
 from commonplace.engine.recall import recall as recalling, recall_log
 from commonplace.engine.recall.recall_log import RecallEntry, RecallLog
 from commonplace.engine.types import Expire, Query
@@ -51,11 +53,19 @@ def test_a_recall_is_counted_and_told_without_its_question(subject: Subject, run
     assert run(subject.engine.ledger.verify(WHO)).first_bad is None
 
 
+async def _ask_as_a_peer(engine: Engine, **query: Any) -> Any:
+    requester = await engine.peers.requester(WHO, authenticated=True, agent="agent", claimed="agent", proved=None)
+    return await engine.peers.ask(requester, PeerQuery((), QUESTION, **query), limit=5, show=5)
+
+
+#: Every protocol asks by one of these: memorywire, OpenWOP and the page; AMP; trusty; MRP.
 WAYS: dict[str, Any] = {
     "recall": lambda engine: engine.recall(WHO, Query(("agent",), QUESTION)),
     "search": lambda engine: engine.search(WHO, Query(("agent",), QUESTION), limit=5),
     "palace": lambda engine: engine.palaces.recall(WHO, "agent", QUESTION, 5),
     "deep palace": lambda engine: engine.palaces.recall(WHO, "agent", QUESTION, 5, deep=True),
+    "peer": _ask_as_a_peer,
+    "peer by keywords": lambda engine: _ask_as_a_peer(engine, keywords=("Alice",)),
 }
 
 
@@ -316,13 +326,14 @@ def test_a_recall_that_is_being_written_is_still_known(subject: Subject, run: An
     assert (seen, log.unwritten("local")) == ([1], [])
 
 
-@pytest.mark.parametrize("way", ["recall", "search"])
+@pytest.mark.parametrize("way", WAYS)
 def test_a_tail_that_is_only_shown_does_not_count_as_recalled(
     subject: Subject, run: Any, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = ("Alice plays the violin", "Alice plays chess", "Alice plays")
     answer, edge, tail = (run(subject.remember(text)) for text in texts)
-    relevance = {answer: 0.9, edge: recalling.ANSWERS, tail: recalling.ANSWERS - 0.01}
+    least = palace_recall.ANSWERS if "palace" in way else recalling.ANSWERS
+    relevance = {answer: 0.5, edge: least, tail: least - 0.01}
     found_by = recalling.recall
 
     async def calibrated(core: Any, who: Principal, query: Query) -> Any:
@@ -332,6 +343,7 @@ def test_a_tail_that_is_only_shown_does_not_count_as_recalled(
         return result
 
     monkeypatch.setattr(recalling, "recall", calibrated)
+    monkeypatch.setattr(palace_recall, "recall_memories", calibrated)
     subject.clock.advance(31 * DAY_MS)
     run(WAYS[way](subject.engine))
     stale = Expire("agent", no_recall_in_days=30, action="archive")

@@ -35,13 +35,19 @@ class McpClient:
     title: str
     user: tuple[str, ...]  # parts of the path below the home or settings folder
     project: tuple[str, ...] | None  # below the folder of a project; None where a project has no settings
-    key: str = "mcpServers"  # of the object that holds the servers
+    keys: tuple[str, ...] = ("mcpServers",)  # of the object that holds the servers, from the outermost in
     style: Literal["plain", "typed", "opencode", "zed", "toml"] = "plain"
     settings: bool = False  # whether `user` is below the platform's folder for settings, not below the home
     remote: str | None = "url"  # the key for an address; None where the client only starts commands
     windows: tuple[str, ...] | None = None  # below the platform's folder for settings, where Windows has another place
     variable: str = ""  # of the environment: the folder its settings of the user are in instead
     expands: str | None = None  # how it takes a variable of the environment in a header; None where it does not
+    also: str | None = None  # another name of its settings, which are these where such a file is there
+
+    @property
+    def key(self) -> str:
+        """As people write it."""
+        return ".".join(self.keys)
 
 
 CLIENTS: dict[str, McpClient] = {
@@ -53,7 +59,7 @@ CLIENTS: dict[str, McpClient] = {
     ),
     "cursor": McpClient("Cursor", (".cursor", "mcp.json"), (".cursor", "mcp.json"), expands="${env:%s}"),
     "vscode": McpClient(
-        "VS Code", ("Code", "User", "mcp.json"), (".vscode", "mcp.json"), "servers", "typed", settings=True,
+        "VS Code", ("Code", "User", "mcp.json"), (".vscode", "mcp.json"), ("servers",), "typed", settings=True,
         expands="${env:%s}",
     ),
     "windsurf": McpClient(
@@ -62,23 +68,36 @@ CLIENTS: dict[str, McpClient] = {
     "gemini": McpClient(
         "Gemini CLI", (".gemini", "settings.json"), (".gemini", "settings.json"), remote="httpUrl", expands="${%s}"
     ),
+    "antigravity": McpClient("Antigravity", (".gemini", "config", "mcp_config.json"), None, remote="serverUrl"),
     "codex": McpClient(
-        "Codex", (".codex", "config.toml"), (".codex", "config.toml"), "mcp_servers", "toml", variable="CODEX_HOME"
+        "Codex", (".codex", "config.toml"), (".codex", "config.toml"), ("mcp_servers",), "toml", variable="CODEX_HOME"
     ),
     "zed": McpClient(
-        "Zed", (".config", "zed", "settings.json"), (".zed", "settings.json"), "context_servers", "zed",
+        "Zed", (".config", "zed", "settings.json"), (".zed", "settings.json"), ("context_servers",), "zed",
         windows=("Zed", "settings.json"),
     ),
     "opencode": McpClient(
-        "opencode", (".config", "opencode", "opencode.json"), ("opencode.json",), "mcp", "opencode", expands="{env:%s}"
+        "opencode", (".config", "opencode", "opencode.json"), ("opencode.json",), ("mcp", "servers"), "opencode",
+        expands="{env:%s}", also="opencode.jsonc",
     ),
 }  # fmt: skip
 
 
-def executable() -> str:
-    """How a client can start this very program, wherever the client itself was started."""
+def program(*, shared: bool = False, uvx: bool = False) -> tuple[str, ...]:
+    """The words with which a client can start this very program, wherever the client itself was started. Settings that
+    are `shared` name no place of this machine."""
+    if uvx or runs_in_uv_cache():
+        return ("uvx" if shared else shutil.which("uvx") or "uvx", "commonplace-memory")
+    if shared:
+        return ("commonplace",)
     beside = Path(sys.executable).with_name("commonplace.exe" if sys.platform == "win32" else "commonplace")
-    return str(beside) if beside.exists() else shutil.which("commonplace") or "commonplace"
+    return (str(beside) if beside.exists() else shutil.which("commonplace") or "commonplace",)
+
+
+def runs_in_uv_cache(prefix: str = sys.prefix) -> bool:
+    """Whether uvx started this: its environments are in uv's cache, and a client that was told of a place there would
+    find nothing once the cache is pruned."""
+    return any(re.fullmatch(r"(archive|environments)-v\d+", part) for part in Path(prefix).parts)
 
 
 def settings_path(
@@ -92,7 +111,7 @@ def settings_path(
     if scope == "project":
         if client.project is None:
             raise ValidationError(f"{client.title} has no settings of one project; use --scope user", field="scope")
-        return folder.joinpath(*client.project)
+        return _existing(client, folder.joinpath(*client.project))
     variables = environment or {}
     if moved := variables.get(client.variable):
         return Path(moved).expanduser() / client.user[-1]
@@ -102,8 +121,13 @@ def settings_path(
     if client.settings:
         parts = ("Library", "Application Support", *parts) if platform == "darwin" else (".config", *parts)
     if parts[0] == ".config" and (moved := variables.get("XDG_CONFIG_HOME")):
-        return Path(moved).joinpath(*parts[1:])
-    return home.joinpath(*parts)
+        return _existing(client, Path(moved).joinpath(*parts[1:]))
+    return _existing(client, home.joinpath(*parts))
+
+
+def _existing(client: McpClient, path: Path) -> Path:
+    other = path.with_name(client.also) if client.also else path
+    return other if other.exists() else path
 
 
 def entry(client: McpClient, server: McpServer) -> dict[str, Any]:
@@ -140,10 +164,12 @@ def snippet(client: McpClient, server: McpServer) -> str:
 
 def with_server(client: McpClient, server: McpServer, text: str, path: Path) -> str:
     """The settings with this server in them, everything else to the letter as it was."""
-    if client.style == "toml":
-        return _with_table(_without_table(client, server.name, text, path), _toml_table(client, server), text)
     try:
-        return _with_member(client, server.name, entry(client, server), text)
+        if client.style == "toml":
+            after = _with_table(_without_table(client, server.name, text, path), _toml_table(client, server), text)
+            return _checked_toml(client, server.name, text, after, entry(client, server))
+        where = _places(client, _settings(text), server.name)[0]
+        return _with_member(where, server.name, entry(client, server), text)
     except ValueError as error:
         raise Conflict(
             f"{path} was left alone: {error}. Fix that, or add this by hand (what is inside {client.key} goes "
@@ -153,8 +179,12 @@ def with_server(client: McpClient, server: McpServer, text: str, path: Path) -> 
 
 def without_server(client: McpClient, name: str, text: str, path: Path) -> str:
     try:
-        toml = client.style == "toml"
-        after = _without_table(client, name, text, path) if toml else _without_member(client, name, text)
+        after = text
+        if client.style == "toml":
+            after = _checked_toml(client, name, text, _without_table(client, name, text, path), None)
+        else:
+            for where in _places(client, _settings(text), name):
+                after = _without_member(where, name, after)
     except ValueError as error:
         raise Conflict(f"{path} was left alone: {error}. Take {name} out of {client.key} by hand") from None
     if after == text:
@@ -168,46 +198,95 @@ def made_from(client: McpClient, name: str, text: str, original: str) -> bool:
         if client.style == "toml":
             at, after = _table_lines(client, name, text)
             return _with_table(original, "".join(text.splitlines(keepends=True)[at:after]), original) == text
-        servers = jsonc.parse(text).value[client.key]
-        if original.strip() and name in jsonc.parse(original).value.get(client.key, {}):
+        where = _places(client, before := _settings(original), name)[0]
+        if name in (_value_at(before, where) or {}):
             return False
-        return _with_member(client, name, servers[name], original) == text
+        return _with_member(where, name, _value_at(_settings(text), where)[name], original) == text
     except (ValueError, KeyError, TypeError, AttributeError):
         return False
 
 
-def _with_member(client: McpClient, name: str, wanted: dict[str, Any], text: str) -> str:
-    if not text.strip():
-        return json.dumps({client.key: {name: wanted}}, indent=2, ensure_ascii=False) + "\n"
-    root = _object(text)
-    servers = _member(root, client.key)
-    if servers is None:
-        key, value, node = client.key, {name: wanted}, root
-    elif not isinstance(servers.node.value, dict):
-        raise ValueError(f"{client.key} in it is not an object")
+def _places(client: McpClient, settings: Any, name: str) -> list[tuple[str, ...]]:
+    """The keys of the object that a server of this name goes into, and of another that may hold one.
+
+    opencode 2 has servers under mcp.servers and still reads them directly under mcp, where opencode 1 has them.
+    Settings that are written for the first stay so, because both read them."""
+    if client.style != "opencode":
+        return [client.keys]
+    known = settings.get("mcp") if isinstance(settings, dict) else None
+    flat = {key: value for key, value in known.items() if isinstance(value, dict)} if isinstance(known, dict) else {}
+    nested = flat.get("servers")
+    # A server of the name `servers` has fields; the object that holds servers has nothing but objects.
+    if nested is not None and all(isinstance(value, dict) for value in nested.values()):
+        del flat["servers"]
     else:
-        key, value, node = name, wanted, servers.node
-        known = _member(node, name)
-        if known is not None and known.node.value == wanted:
-            return text
-    expected = {**root.value, client.key: {**root.value.get(client.key, {}), name: wanted}}
-    return _checked(jsonc.put(text, node, key, value), expected)
+        nested = None
+    flat = {key: value for key, value in flat.items() if "type" in value or "enabled" in value}
+    if flat and nested is None:
+        return [("mcp",)]
+    return [client.keys, ("mcp",)] if name in flat else [client.keys]
 
 
-def _without_member(client: McpClient, name: str, text: str) -> str:
-    root = _object(text) if text.strip() else None
-    servers = _member(root, client.key) if root else None
-    known = _member(servers.node, name) if servers and isinstance(servers.node.value, dict) else None
-    if root is None or servers is None or known is None:
+def _with_member(keys: tuple[str, ...], name: str, wanted: dict[str, Any], text: str) -> str:
+    if not text.strip():
+        return json.dumps(_with_value({}, (*keys, name), wanted), indent=2, ensure_ascii=False) + "\n"
+    root = _object(text)
+    nodes = _nodes(root, keys)
+    *missing, last = (*keys[len(nodes) - 1 :], name)
+    key, value = (missing[0], _with_value({}, (*missing[1:], last), wanted)) if missing else (last, wanted)
+    if not missing and (known := _member(nodes[-1], name)) is not None and known.node.value == wanted:
         return text
-    rest = {key: value for key, value in servers.node.value.items() if key != name}
-    after = jsonc.drop(text, servers.node, known)
-    again = _object(after)
-    emptied = _member(again, client.key)
-    if rest or emptied is None or after[emptied.node.start + 1 : emptied.node.end - 1].strip():  # a comment is in it
-        return _checked(after, {**root.value, client.key: rest})
-    others = {key: value for key, value in root.value.items() if key != client.key}
-    return _checked(jsonc.drop(after, again, emptied), others)
+    return _checked(jsonc.put(text, nodes[-1], key, value), _with_value(root.value, (*keys, name), wanted))
+
+
+def _without_member(keys: tuple[str, ...], name: str, text: str) -> str:
+    """Objects that hold nothing any more, not even a comment, go with it."""
+    nodes = _nodes(_object(text), keys) if text.strip() else []
+    if len(nodes) <= len(keys) or _member(nodes[-1], name) is None:
+        return text
+    for depth, key in reversed([*enumerate((*keys, name))]):
+        nodes = _nodes(_object(text), keys[:depth])
+        member = _member(nodes[-1], key)
+        assert member is not None
+        if depth < len(keys) and text[member.node.start + 1 : member.node.end - 1].strip():
+            break
+        text = _checked(jsonc.drop(text, nodes[-1], member), _without_value(nodes[0].value, (*keys[:depth], key)))
+    return text
+
+
+def _nodes(root: jsonc.Node, keys: tuple[str, ...]) -> list[jsonc.Node]:
+    """The root and the objects under these keys, as far as there are any."""
+    nodes = [root]
+    for key in keys:
+        member = _member(nodes[-1], key)
+        if member is None:
+            break
+        if not isinstance(member.node.value, dict):
+            raise ValueError(f"{key} in it is not an object")
+        nodes.append(member.node)
+    return nodes
+
+
+def _with_value(document: dict[str, Any], keys: tuple[str, ...], value: Any) -> dict[str, Any]:
+    first, *rest = keys
+    return {**document, first: _with_value(document.get(first, {}), tuple(rest), value) if rest else value}
+
+
+def _without_value(document: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    first, *rest = keys
+    if rest:
+        return {**document, first: _without_value(document[first], tuple(rest))}
+    return {key: value for key, value in document.items() if key != first}
+
+
+def _value_at(document: Any, keys: tuple[str, ...]) -> Any:
+    for key in keys:
+        document = document.get(key) if isinstance(document, dict) else None
+    return document
+
+
+def _settings(text: str) -> Any:
+    return jsonc.parse(text).value if text.strip() else {}
 
 
 def _object(text: str) -> jsonc.Node:
@@ -227,6 +306,25 @@ def _member(node: jsonc.Node, key: str) -> jsonc.Member | None:
 def _checked(after: str, expected: dict[str, Any]) -> str:
     """Never write settings that say something else than meant, however oddly they were laid out."""
     if jsonc.parse(after).value != expected:
+        raise ValueError("it is laid out in a way that is not understood here")
+    return after
+
+
+def _checked_toml(client: McpClient, name: str, text: str, after: str, wanted: dict[str, Any] | None) -> str:
+    """The same of TOML, where a list over several lines or a table on one is not told from a heading by its line."""
+    before = tomllib.loads(text)
+    if not isinstance(before.get(client.key, {}), dict):
+        raise ValueError(f"{client.key} in it is not a table")
+    servers = {key: value for key, value in before.get(client.key, {}).items() if key != name}
+    if wanted is not None:
+        servers[name] = wanted
+    expected = {**before, client.key: servers}
+    try:
+        found = tomllib.loads(after)
+    except tomllib.TOMLDecodeError:
+        found = {}
+    # A table that only named its servers goes with the last of them.
+    if found != expected and (servers or found != {key: value for key, value in before.items() if key != client.key}):
         raise ValueError("it is laid out in a way that is not understood here")
     return after
 
@@ -255,7 +353,7 @@ def _toml_key(name: str) -> str:
 
 def _without_table(client: McpClient, name: str, text: str, path: Path) -> str:
     try:
-        known = tomllib.loads(text).get(client.key, {})
+        known = _value_at(tomllib.loads(text), client.keys)
     except tomllib.TOMLDecodeError as error:
         raise Conflict(f"{path} is not valid TOML ({error}); fix it first, or use --print") from None
     if not isinstance(known, dict) or name not in known:

@@ -24,10 +24,12 @@ def settings_path(scope: str, home: Path, folder: Path, environment: Mapping[str
     return (Path(moved).expanduser() if moved else home / ".claude") / "settings.json"
 
 
-def command(program: str, agent: str | None, data: str | None, variables: Sequence[tuple[str, str]] = ()) -> str:
+def command(
+    program: Sequence[str], agent: str | None, data: str | None, variables: Sequence[tuple[str, str]] = ()
+) -> str:
     """As a shell takes it, which is how Claude Code starts hooks."""
     words = ["env", *(f"{name}={value}" for name, value in variables)] if variables else []
-    words += [program, *_MARK.split()]
+    words += [*program, *_MARK.split()]
     words += ["--agent", agent] if agent else []
     words += ["--data", data] if data else []
     return shlex.join(words)

@@ -105,7 +105,7 @@ class ScopedEntries:
             raise ValidationError(f"{backend} belongs to a run: give its runId", field="runId")
         self._engine = engine
         self._who = who = replace(who, dialect=NAME)
-        self.review_id: str | None = None  # of what was put last, where it waits for approval
+        self.review_id: str | None = None  # of what was put or deleted last, where it waits for approval
         self._scope = scope
         self._run = run
         self._snapshot = run.snapshot if run else None
@@ -162,7 +162,9 @@ class ScopedEntries:
         memory = await self._engine.runs.read(self._who, self._scope, id, None)
         if memory is None:
             return False
-        return bool((await self._engine.forget(self._who, Forget(self._scope.agent, [memory.id]))).ids)
+        done = await self._engine.forget(self._who, Forget(self._scope.agent, [memory.id]))
+        self.review_id = done.review_id
+        return bool(done.ids)
 
     # long-term memory
 

@@ -61,16 +61,20 @@ class OpenWop:
             raise ValidationError("entry.id is given by the host; leave it out", field="entry.id")
         check("openwop/operations/put", request)
         entries, ref = await self._entries(request, "writer")
-        kept: Document = {"memoryRef": ref, "entry": await entries.put(request["entry"])}
-        if entries.review_id is None:
-            return kept
-        url = self._engine.approval_url(entries.review_id)
-        return {**kept, "pendingApproval": True} | ({"approvalUrl": url} if url else {})
+        return {"memoryRef": ref, "entry": await entries.put(request["entry"]), **self._pending(entries)}
 
     async def delete(self, request: Any) -> Document:
         check("openwop/operations/delete", request)
         entries, ref = await self._entries(request, "writer")
-        return {"memoryRef": ref, "memoryId": request["id"], "removed": await entries.delete(request["id"])}
+        removed = await entries.delete(request["id"])
+        return {"memoryRef": ref, "memoryId": request["id"], "removed": removed, **self._pending(entries)}
+
+    def _pending(self, entries: ScopedEntries) -> Document:
+        """That what was asked for last waits for a person, and where they decide."""
+        if entries.review_id is None:
+            return {}
+        url = self._engine.approval_url(entries.review_id)
+        return {"pendingApproval": True} | ({"approvalUrl": url} if url else {})
 
     async def _entries(self, request: Document, role: Role = "reader") -> tuple[ScopedEntries, str]:
         """What is meant, by the run and the handle that are named. Here, unlike within a run, a memory that is not the

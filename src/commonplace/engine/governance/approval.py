@@ -74,6 +74,8 @@ async def _approve_remember(
         apply = await _prepare(core, who, memory, decision)
 
         def work(tx: Transaction) -> ReviewOutcome:
+            if edited is None:
+                require_unchanged(tx, value)
             kept = conclude(tx, core, who, value["id"], decision)
             written = write(tx, author, entry, "remember", review_id=value["id"])
             store = [core.primary.name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from commonplace.engine.core import Core, reads_speakers
 from commonplace.engine.memory.passages import passages
@@ -50,10 +50,25 @@ def _folded(content: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", content).casefold().split())
 
 
+class Neighbour(NamedTuple):
+    memory: Memory
+    similarity: float
+    relation: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As a review keeps it: without its text, so that erasing it concerns no review but those about it."""
+        return {"id": self.memory.id, "similarity": self.similarity, "relation": self.relation}
+
+
 async def nearest(core: Core, proposed: Memory, beside: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The neighbours of a proposed memory, as a review keeps them."""
+    return [each.document for each in await neighbours(core, proposed, beside)]
+
+
+async def neighbours(core: Core, proposed: Memory, beside: Sequence[str] = ()) -> list[Neighbour]:
     """At most five live memories of the same agent that are near it, the most similar first, and all that it says it
-    supersedes: {id, similarity, relation}. Of `beside`, which the review shows anyway, none. Their text is not kept
-    with the review, so that erasing one of them concerns no review but those about it."""
+    supersedes. Of `beside`, which the review shows anyway, none."""
     sought, tenant = passages(proposed)[0], proposed.tenant
     reach = Reach(tenant, (proposed.agent_id,), now=core.clock())
 
@@ -78,7 +93,7 @@ async def nearest(core: Core, proposed: Memory, beside: Sequence[str] = ()) -> l
     for memory in await _named(core, proposed, named):
         if memory.id not in known:
             shown.append((_similarity(None, sought, memory), memory))
-    return [{"id": m.id, "similarity": round(score, 4), "relation": relation(proposed, m)} for score, m in shown]
+    return [Neighbour(m, round(score, 4), relation(proposed, m)) for score, m in shown]
 
 
 def _similarity(dense: float | None, sought: str, memory: Memory) -> float:

@@ -1,4 +1,4 @@
-"""Recovery from poisoning: what a bad source wrote, and what was made from it, put back to before, in one operation.
+"""Recovery from poisoning: what a bad source wrote, and what was made from it, taken back, in one operation.
 
 A memory that was good before goes back to that version; one that never was is quarantined, which hides it everywhere
 and erases nothing. Everything is one unit of work with one audit entry, and can be undone as a whole.

@@ -34,6 +34,7 @@ from commonplace.wire.errors import Conflict, Fault, NotFound, ValidationError
 from commonplace.wire.record import Memory, Principal
 
 MAX_DECIDED = 1000  # reviews that one request decides
+_AT_ONCE = 500
 _LOOK_AGAIN = "it stays pending and shows how things are now: look again"
 
 #: Made outside a transaction, called in one: what a review shows now, and the memories and statements it quotes.
@@ -210,10 +211,24 @@ class Reviews:
         asked = request if draft is given else staging.draft_document(draft)
         return {"request": await self._core.redact_async(asked, "request"), "draft": asdict(draft)}
 
+    async def overdue(self, who: Principal) -> Sequence[str]:
+        """Reviews of agents the caller may use that have waited too long, and are still noted as pending."""
+        found = []
+        after: str | None = None
+        while self._core.settings.governance.review_days:
+            page = await self._core.primary.records_page(
+                who.tenant, REVIEW, {"status": "pending"}, after=after, limit=_AT_ONCE
+            )
+            old = [record for record in page if stale(self._core, record.value, self._core.clock())]
+            found += [record.key for record in old if who.may_use(record.value["agent_id"])]
+            if len(old) < _AT_ONCE:  # those behind were made later
+                break
+            after = page[-1].key
+        return found
+
     async def sweep(self, who: Principal) -> int:
         """Note which reviews have expired; how many."""
-        records = await self._core.primary.records(who.tenant, REVIEW)
-        overdue = [r.key for r in records if stale(self._core, r.value, self._core.clock())]
+        overdue = await self.overdue(who)
 
         def work(tx: Transaction) -> int:
             done = 0
@@ -307,8 +322,9 @@ def without_existing(value: dict[str, Any]) -> dict[str, Any]:
     pairs = [{**pair, "before": {"id": pair["before"]["id"]}} for pair in quoted.get("modified", ())]
     if value["operation"] in ("update", "merge"):  # what would be kept of the old text is in the new
         pairs = [{"before": pair["before"], "after": {"id": pair["after"]["id"]}} for pair in pairs]
-    near = [{n: v for n, v in each.items() if n not in ("content", "type")} for each in value.get("nearest", ())]
-    return {**value, "diff": {**quoted, "removed": named, "modified": pairs}, "nearest": near}
+    versions = value.get("versions", {}) if value["operation"] not in ("remember", "attestation") else {}
+    # What stands near it was found by the reviewer's rights, and may be what nobody else is told of.
+    return {**value, "diff": {**quoted, "removed": named, "modified": pairs}, "nearest": [], "versions": versions}
 
 
 def _keep(tx: Transaction, record: Record, value: dict[str, Any], ids: Sequence[str]) -> dict[str, Any]:

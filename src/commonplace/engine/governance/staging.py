@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from commonplace.engine.core import REVIEW, Core, StaleRead
-from commonplace.engine.governance.nearest import nearest
+from commonplace.engine.governance.nearest import nearest, neighbours
 from commonplace.engine.governance.policies import ReviewRequired
 from commonplace.engine.graph.graph import AssertResult, clean_statement, plan_statement
 from commonplace.engine.ledger import audit
@@ -100,8 +100,10 @@ def noted(asked: ReviewRequired | None) -> dict[str, Any]:
 async def show_draft(core: Core, who: Principal, draft: Draft, memory_id: str) -> dict[str, Any]:
     """The part of a review that says what a new memory would be, and what it would stand beside."""
     diff = {"added": [_draft_shown(memory_id, draft)], "removed": [], "modified": []}
-    proposed = write.new_memory(who, draft, core.clock(), id=memory_id)
-    return {"draft": asdict(draft), "diff": diff, "nearest": await nearest(core, proposed)}
+    near = await neighbours(core, write.new_memory(who, draft, core.clock(), id=memory_id))
+    # It is approved, merged or put in their place by someone who has read these as they are.
+    versions = {each.memory.id: each.memory.version for each in near}
+    return {"draft": asdict(draft), "diff": diff, "nearest": [each.document for each in near], "versions": versions}
 
 
 async def stage_replace(

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from commonplace.engine.core import REVIEW, Core, check_agent_name
+from commonplace.engine.core import REVIEW, Core, check_agent_name, memory_not_found
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.erase_records import erase_records, reject_pending
 from commonplace.engine.memory.read import resolve
@@ -132,8 +132,14 @@ class Graph:
         return Counter(triple.subject for triple in seen).most_common(limit)
 
     async def counts(self, who: Principal, agent_id: str) -> dict[str, int]:
-        """How many statements there are of all times, how many hold now, and about how many subjects."""
+        """How many statements there are of all times, how many hold now, and about how many subjects: of those that the
+        caller may see."""
         self._core.require(who, agent_id, "reader")
+        if await self._core.policies.limit_reading(who):
+            found = await self._core.primary.triples(who.tenant, agent_id)
+            seen, now = await self._core.policies.shown_triples(who, found), self._core.clock()
+            holding = [triple for triple in seen if triple.holds(now)]
+            return {"triples": len(seen), "active": len(holding), "subjects": len({t.subject for t in holding})}
         counted = await self._core.primary.triple_counts(who.tenant, agent_id, self._at(None))
         return dict(zip(("triples", "active", "subjects"), counted, strict=True))
 
@@ -156,8 +162,15 @@ class Graph:
         if hops == 0:
             return {}
         reach = Reach(who.tenant, (agent_id,), now=self._core.clock())
-        found = await self._core.primary.linked(reach, [memory.id], hops, self._at(None), _MAX_NEIGHBOURS)
-        return found[memory.id]
+        linked = await self._core.primary.linked(reach, [memory.id], hops, self._at(None), _MAX_NEIGHBOURS)
+        near = linked[memory.id]
+        if not await self._core.policies.limit_reading(who):
+            return near
+        there = await self._core.primary.get(who.tenant, [memory.id, *near])
+        seen = {each.id for each in await self._core.policies.shown(who, there)}
+        if memory.id not in seen:
+            raise memory_not_found(agent_id, ref)
+        return {id: distance for id, distance in near.items() if id in seen}
 
     def _at(self, as_of: int | None) -> Instant:
         if as_of is None:

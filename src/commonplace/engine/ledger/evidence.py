@@ -13,14 +13,52 @@ from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.merkle import Frontier, leaf_hash
 from commonplace.engine.ledger.tree_heads import TreeHead
 from commonplace.stores.base import AuditEntry
-from commonplace.wire import keys
+from commonplace.wire import keys, strict_json
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.times import iso
 from commonplace.wire.words import plural
 
 Document = dict[str, Any]
 _HEAD = {f.name: str if f.type == "str" else int for f in fields(TreeHead)}
+_MAX_HEAD_CHARS = 65_536
 _WHAT = "a head as `commonplace audit head` gives it, or a line of an export"
+
+
+def read_evidence(lines: Iterable[str], name: str) -> list[Document]:
+    """One JSON document, or one to a line, as heads and exports are written; `name` is what a refusal calls it."""
+    found: list[Document] = []
+    rest = iter(lines)
+    for number, text in enumerate(rest, 1):
+        if not text.strip():
+            continue
+        try:
+            document = strict_json.decode(text)
+        except strict_json.InvalidJson as error:
+            # a head that someone has pretty-printed
+            if number == 1 and (whole := _whole(text, rest)) is not None:
+                return [whole]
+            if found and text.startswith("{"):  # torn by a power cut; the export went on with the same entry
+                continue
+            raise ValidationError(f"{name}, line {number} is no JSON: {error}", field="head") from None
+        if not isinstance(document, dict):
+            raise ValidationError(f"{name}, line {number} is no head and no entry", field="head")
+        found.append(document)
+    if not found:
+        raise ValidationError(f"{name} is empty; `commonplace audit head --json` makes a head", field="head")
+    return found
+
+
+def _whole(first: str, rest: Iterable[str]) -> Document | None:
+    text = first
+    for line in rest:
+        text += line
+        if len(text) > _MAX_HEAD_CHARS:
+            return None
+    try:
+        document = strict_json.decode(text)
+    except strict_json.InvalidJson:
+        return None
+    return document if isinstance(document, dict) else None
 
 
 class Evidence:

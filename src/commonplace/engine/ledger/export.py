@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -48,23 +48,31 @@ async def export(core: Core, heads: TreeHeads, tenant: str, path: Path) -> int:
                 f"entry {last.n} is not the one in {path}: the ledger was rewritten, or another store is here; "
                 f"`commonplace audit verify --head {path}` says from where on"
             )
-    head = await heads.sign(tenant)
-    if head["size"] == done:
-        return 0
     written = 0
-    while written < head["size"] - done:
-        step = min(_AT_ONCE, head["size"] - done - written)
-        batch = await core.primary.audit(tenant, after=done + written, limit=step)
-        if not batch:
-            raise Unavailable("the ledger lacks entries; `commonplace audit verify` says which")
-        written += len(batch)
-        lines: list[Document] = [audit.header(entry) for entry in batch]
-        await asyncio.to_thread(_append, path, lines if written < head["size"] - done else [*lines, head])
+    async for batch in batches(core, heads, tenant, done):
+        await asyncio.to_thread(_append, path, batch)
+        written += sum("n" in document for document in batch)
     return written
 
 
+async def batches(core: Core, heads: TreeHeads, tenant: str, done: int = 0) -> AsyncIterator[list[Document]]:
+    """The headers after so many entries, and with the last of them a head over all; nothing where there are no more."""
+    head = await heads.sign(tenant)
+    while done < head["size"]:
+        batch = await core.primary.audit(tenant, after=done, limit=min(_AT_ONCE, head["size"] - done))
+        if not batch:
+            raise Unavailable("the ledger lacks entries; `commonplace audit verify` says which")
+        done += len(batch)
+        lines: list[Document] = [audit.header(entry) for entry in batch]
+        yield lines if done < head["size"] else [*lines, head]
+
+
+def as_lines(documents: Iterable[Document]) -> bytes:
+    return "".join(f"{strict_json.dumps(document)}\n" for document in documents).encode("utf-8", "replace")
+
+
 def _append(path: Path, documents: Iterable[Document]) -> None:
-    data = "".join(f"{strict_json.dumps(document)}\n" for document in documents).encode("utf-8", "replace")
+    data = as_lines(documents)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as file:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -11,7 +11,7 @@ from typing import Any, TypedDict, Unpack
 from commonplace.engine.core import Core, check_page_size, require_operator, require_role
 from commonplace.engine.ledger.audit import Verifier
 from commonplace.engine.ledger.evidence import Evidence
-from commonplace.engine.ledger.export import export
+from commonplace.engine.ledger.export import as_lines, batches, export
 from commonplace.engine.ledger.rows import RowCheck
 from commonplace.engine.ledger.tree_heads import TreeHeads
 from commonplace.engine.peers.identity import Identity
@@ -130,6 +130,16 @@ class Ledger:
         require_role(who, "reviewer")
         require_operator(who, "write the ledger to a file")
         return await export(self._core, self.heads, who.tenant, path)
+
+    def export_lines(self, who: Principal) -> AsyncIterator[bytes]:
+        """What `export` would write to a new file: every header and a signed head, a JSON document to a line."""
+        self.require_verify(who)
+
+        async def lines() -> AsyncIterator[bytes]:
+            async for batch in batches(self._core, self.heads, who.tenant):
+                yield as_lines(batch)
+
+        return lines()
 
     async def verify(
         self,

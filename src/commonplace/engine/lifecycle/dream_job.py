@@ -7,7 +7,7 @@ alone: no other protocol says that memories may go by themselves.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from commonplace.embedders.text_queue import Lane
@@ -16,12 +16,12 @@ from commonplace.engine.lifecycle.run_log import Action, RunLog
 from commonplace.engine.lifecycle.statements import same_statement
 from commonplace.engine.memory import expire, merge
 from commonplace.engine.memory.passages import passages
-from commonplace.engine.memory.read import read_all
 from commonplace.engine.memory.unmerge import UNMERGED
 from commonplace.engine.palaces.palace_recall import DECAY, MIN_IMPORTANCE
 from commonplace.engine.types import Expire, Merge, MergeResult
 from commonplace.stores.base import Reach, Record, Search, StaleGeneration, Transaction
-from commonplace.wire.errors import Conflict, Fault, Forbidden, NotFound
+from commonplace.stores.cursors import encode_cursor
+from commonplace.wire.errors import Conflict, Forbidden, NotFound
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import DAY_MS
@@ -40,6 +40,16 @@ _CHUNK = 64
 _OF_BOTH = ("type", "kind", "user_id", "project", "title", "speaker", "privacy", "expires_at", "tags", "event_time")
 #: Of which conversation a promoted memory came, and whether its author asked for it, says nothing of what it says.
 _OF_ITS_SOURCE = frozenset({"session_id", "keep"})
+
+
+@dataclass(slots=True, frozen=True)
+class _Place:
+    """How far a palace has been looked through; a pass that has used up its time leaves the rest to the next."""
+
+    since: int = 0  # what was written or changed from then on is to be compared, which is a round
+    round: int | None = None  # when the one under way began
+    compared: str | None = None  # and where it stands, as a cursor
+    pruned: str | None = None  # where looking for what has faded stands
 
 
 @dataclass(slots=True)
@@ -66,34 +76,46 @@ class DreamJob:
 
     async def _dream(self, who: Principal, agent: str, dry_run: bool, log: RunLog) -> dict[str, int]:
         until = self.core.clock() + BUDGET_MS
-        merged = await self._merge_duplicates(who, agent, until, dry_run, log)
+        record = await self.core.primary.record(who.tenant, DREAM, agent)
+        before = _Place(**record.value) if record is not None else _Place()
+        merged, place = await self._merge_duplicates(who, agent, before, until, dry_run, log)
+        pruned, place = await self._prune(who, agent, place, until, dry_run, log)
+        if place != before:
+            await self._save(who, agent, place, dry_run)
         now = self.core.clock()
         faded = Reach(who.tenant, (agent,), (*DRAWERS, Condition(("created_at",), "lt", now - DAY_MS)), now=now)
-        pruned = await self._prune(who, agent, dry_run, log) if now < until else 0
         return {"merged": merged, "decayed": await self.core.primary.count(faded), "pruned": pruned}
 
-    async def _merge_duplicates(self, who: Principal, agent: str, until: int, dry_run: bool, log: RunLog) -> int:
-        """Each drawer that came since the last pass, compared with all that are there."""
-        record = await self.core.primary.record(who.tenant, DREAM, agent)
-        since: int = record.value["since"] if record is not None else 0
-        where = (*MERGED, Condition(("created_at",), "gte", since))
-        merged, gone, cursor = 0, set[str](), None
+    async def _save(self, who: Principal, agent: str, place: _Place, dry_run: bool) -> None:
+        if not dry_run:
+            await self.core.transact(who.tenant, lambda tx: tx.put_record(Record(DREAM, agent, asdict(place))))
+
+    async def _merge_duplicates(
+        self, who: Principal, agent: str, place: _Place, until: int, dry_run: bool, log: RunLog
+    ) -> tuple[int, _Place]:
+        """Each that was written or changed since the last round, compared with all that are there. A round takes as
+        many passes as it needs."""
+        began = self.core.clock() if place.round is None else place.round
+        place = replace(place, round=began)
+        where = (*MERGED, Condition(("updated_at",), "gte", place.since))
+        merged, gone = 0, set[str]()
         while self.core.clock() < until:
             reach = Reach(who.tenant, (agent,), where, now=self.core.clock())
-            page = await self.core.primary.scan(reach, limit=_PAGE, cursor=cursor, newest_first=False)
+            page = await self.core.primary.scan(reach, limit=_PAGE, cursor=place.compared, newest_first=False)
             for memory in page.memories:
                 if self.core.clock() >= until:
                     break
-                since = memory.created_at
                 if memory.id not in gone:
                     losers = await self._merge_with(who, memory, gone, dry_run, log)
                     gone |= losers
                     merged += len(losers)
-            if page.memories and not dry_run:
-                await self.core.transact(who.tenant, lambda tx, at=since: _remember_place(tx, agent, at))  # type: ignore[misc]
-            if (cursor := page.next_cursor) is None:
-                break
-        return merged
+                place = replace(place, compared=encode_cursor(memory))
+            else:
+                if page.next_cursor is None:  # what was written since the round began is the next one's
+                    since = place.since if place.compared is None else began
+                    return merged, replace(place, since=since, round=None, compared=None)
+            await self._save(who, agent, place, dry_run)
+        return merged, place
 
     async def _merge_with(self, who: Principal, memory: Memory, gone: set[str], dry_run: bool, log: RunLog) -> set[str]:
         """What was merged, of this drawer and those that say the same."""
@@ -141,25 +163,20 @@ class DreamJob:
         near = [(each.memory, each.dense) for each in found if each.dense is not None and each.dense >= ALIKE]
         return [(other, cosine) for other, cosine in near if other.id != memory.id and is_duplicate(memory, other)]
 
-    async def _prune(self, who: Principal, agent: str, dry_run: bool, log: RunLog) -> int:
+    async def _prune(
+        self, who: Principal, agent: str, place: _Place, until: int, dry_run: bool, log: RunLog
+    ) -> tuple[int, _Place]:
         """Out of recall, readable by id and brought back by an undo; never erased."""
-        now = self.core.clock()
-        # Changed long ago, too: what someone brought back is not put away at once again.
+        now, pruned = self.core.clock(), 0
+        # Changed long ago, too: what someone brought back is not put away at once again. One recall is worth as much
+        # as what is left of one that may go.
         ages = [Condition((name,), "lt", now - PRUNED_AFTER_MS) for name in ("created_at", "updated_at")]
-        old = (*DRAWERS, *ages)
-        found = await read_all(self.core, Reach(who.tenant, (agent,), old, now=now))
-        worthless = [m for m in found if DECAY.of(m, now) < MIN_IMPORTANCE and m.metadata.get("keep") is not True]
-        free, _ = await self.core.policies.admitted(who, "forget", worthless)
+        reach = Reach(who.tenant, (agent,), (*DRAWERS, *ages, Condition(("recalls",), "eq", 0)), now=now)
 
         def action(memory: Memory) -> Action:
             age = (now - memory.created_at) // DAY_MS
             why = {"importance": round(DECAY.of(memory, now), 4), "below": MIN_IMPORTANCE, "age_days": age}
             return Action("archived", agent, memory.id, memory.version, {**why, "recalls": memory.recalls})
-
-        if dry_run:
-            for memory in free:
-                log.plan(action(memory))
-            return len(free)
 
         def work(tx: Transaction, batch: Sequence[Memory]) -> list[str]:
             request = Expire(agent, action="archive")
@@ -167,10 +184,24 @@ class DreamJob:
                 tx, self.core, who, request, batch, lambda tx, memory: log.note(tx, action(memory))
             )
 
-        done, why = await self.core.transact_in_chunks(who.tenant, free, _CHUNK, work)
-        if why is not None and not done:
-            raise Fault(why)
-        return len(done)
+        while self.core.clock() < until:
+            page = await self.core.primary.scan(reach, limit=_CHUNK, cursor=place.pruned, newest_first=False)
+            worthless = [m for m in page.memories if DECAY.of(m, now) < MIN_IMPORTANCE and not _is_kept(m)]
+            free, _ = await self.core.policies.admitted(who, "forget", worthless)
+            if dry_run:
+                for memory in free:
+                    log.plan(action(memory))
+                pruned += len(free)
+            elif free:
+                pruned += len(await self.core.transact(who.tenant, lambda tx: work(tx, free)))  # noqa: B023
+            place = replace(place, pruned=page.next_cursor)
+            if page.next_cursor is None:
+                break
+        return pruned, place
+
+
+def _is_kept(memory: Memory) -> bool:
+    return memory.metadata.get("keep") is True
 
 
 def is_duplicate(one: Memory, other: Memory) -> bool:
@@ -190,11 +221,8 @@ def _said_beside(memory: Memory) -> dict[str, Any]:
     return {name: value for name, value in memory.metadata.items() if name not in _OF_ITS_SOURCE}
 
 
-def _worth(memory: Memory) -> tuple[float, int, str]:
-    """The one to keep first: what was called more important, then what is older."""
+def _worth(memory: Memory) -> tuple[float, bool, float, int, str]:
+    """The one to keep first: what was called more important, what its author wants kept, what was surer, what is
+    older."""
     given = DECAY.base if memory.importance is None else memory.importance
-    return (-given, memory.created_at, memory.id)
-
-
-def _remember_place(tx: Transaction, agent: str, since: int) -> None:
-    tx.put_record(Record(DREAM, agent, {"since": since}))
+    return (-given, not _is_kept(memory), -memory.confidence, memory.created_at, memory.id)

@@ -1,4 +1,5 @@
-"""The job `expire`: what is over by its own time, keys and runs nobody needs any more, and standing policies."""
+"""The job `expire`: what is over by its own time, reviews that nobody decided, keys and runs nobody needs any more, and
+standing policies."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from commonplace.engine.core import IDEMPOTENCY, Core
+from commonplace.engine.governance.reviews import Reviews
 from commonplace.engine.lifecycle.run_log import Action, Done, RunLog, drop_old_runs
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.erase import must_erase
@@ -34,6 +36,7 @@ class ExpireJob:
     core: Core
     log: RecallLog
     runs: Runs
+    reviews: Reviews
     policies: Sequence[Expire] = ()  # for each of which agent_id may be `*`
     every: int = 60_000
     name: str = "expire"
@@ -42,7 +45,8 @@ class ExpireJob:
         self, who: Principal, *, dry_run: bool, asked: bool = True, log: RunLog | None = None
     ) -> dict[str, int]:
         log = log or RunLog()
-        counts = {"expired": 0, "by_policy": 0, "keys": 0, "runs": 0}
+        counts = {"expired": 0, "by_policy": 0, "reviews": 0, "keys": 0, "runs": 0}
+        counts["reviews"] = len(await self.reviews.overdue(who)) if dry_run else await self.reviews.sweep(who)
         counts["keys"] = await drop_old_keys(self.core, who.tenant, dry_run=dry_run)
         if not dry_run:
             counts["runs"] = await self.runs.sweep(who.tenant)

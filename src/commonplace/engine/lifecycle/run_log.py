@@ -6,8 +6,10 @@ here quotes a memory, and what was erased is noted nowhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 from commonplace.engine.core import Core, require_role
@@ -89,13 +91,37 @@ async def runs(
     core: Core, who: Principal, *, job: str | None = None, limit: int = 20, before: str | None = None
 ) -> list[Document]:
     """Runs that did something to memories the caller may use, the newest first, each with its actions."""
+    return await _newest(core, who, partial(_shown, core, who), job=job, limit=limit, before=before)
+
+
+async def summaries(
+    core: Core, who: Principal, *, job: str | None = None, limit: int = 20, before: str | None = None
+) -> list[Document]:
+    """As `runs`, with how many of what each did and the first text in the place of the actions: what a list shows of
+    runs with thousands of them."""
+
+    async def summary(record: Record) -> Document | None:
+        actions = await _of(core, who, record.key)
+        if not actions:
+            return None
+        text = await _texts(core, who, actions[:1])
+        done = Counter(action.action for action in actions)
+        return {**_header(who, record), "done": dict(done), **text(actions[0])}
+
+    return await _newest(core, who, summary, job=job, limit=limit, before=before)
+
+
+async def _newest(
+    core: Core, who: Principal, show: Callable[[Record], Awaitable[Document | None]], *,
+    job: str | None, limit: int, before: str | None,
+) -> list[Document]:  # fmt: skip
     require_role(who, "reader")
     if not 1 <= limit <= MAX_RUNS:
         raise ValidationError(f"limit must be a whole number from 1 to {MAX_RUNS}, not {limit}", field="limit")
     found: list[Document] = []
     for record in sorted(await core.primary.records(who.tenant, RUN), key=lambda r: r.key, reverse=True):
         if (before is None or record.key < before) and job in (None, record.value["job"]):
-            seen = await _shown(core, who, record)
+            seen = await show(record)
             if seen is not None:
                 found.append(seen)
             if len(found) == limit:
@@ -125,10 +151,20 @@ async def _shown(core: Core, who: Principal, record: Record) -> Document | None:
     first = actions[:SHOWN_ACTIONS]
     texts = await _texts(core, who, first)
     shown = [{**to_document(action), **texts(action)} for action in first]
+    return {**_header(who, record), "actions": shown, "action_count": len(actions)}
+
+
+def _header(who: Principal, record: Record) -> Document:
+    """When, by whom, and how it ended."""
     ended = {"duration_ms": None, "counts": {}, "error": None, "undone_at": None, "undone_by": None, **record.value}
-    # Counts are of the whole tenant.
-    counts = ended["counts"] if who.uses_all_agents else {}
-    return {"id": record.key, **ended, "counts": counts, "actions": shown, "action_count": len(actions)}
+    if not who.uses_all_agents:  # counts are of the whole tenant, and a problem may name another's memory
+        ended |= {"counts": {}, "error": hidden_error(ended["error"])}
+    return {"id": record.key, **ended}
+
+
+def hidden_error(error: str | None) -> str | None:
+    """What whoever may use some agents only is told of why a job failed."""
+    return None if error is None else "it failed; whoever may use every agent can see why"
 
 
 async def _of(core: Core, who: Principal, run_id: str) -> list[Action]:
@@ -159,13 +195,20 @@ async def _texts(core: Core, who: Principal, actions: Sequence[Action]) -> Calla
 # undoing runs
 
 
-async def undo_run(core: Core, who: Principal, run_id: str, reason: str | None = None) -> UndoResult:
-    """Everything it did, the last first; what someone has changed since stays as it is, and is named."""
+async def undo_run(
+    core: Core, who: Principal, run_id: str, reason: str | None = None, memory_id: str | None = None
+) -> UndoResult:
+    """Everything it did, or all that it did to one memory, the last first; what someone has changed since stays as it
+    is, and is named."""
     require_role(who, "writer")
-    core.check_names(run_id=run_id)
+    core.check_names(run_id=run_id, memory_id=memory_id)
     actions = await _of(core, who, run_id) if is_uuid(run_id) else []
     if not actions:
         raise _no_run(run_id)
+    if memory_id is not None:
+        actions = [action for action in actions if action.id == memory_id]
+        if not actions:
+            raise NotFound(f"run {run_id} did nothing to a memory {memory_id:.80}")
     why = None if reason is None else await core.redact_async(reason, "reason")
     result = UndoResult()
     for action in reversed(actions):
@@ -176,7 +219,7 @@ async def undo_run(core: Core, who: Principal, run_id: str, reason: str | None =
         if (record := tx.record(RUN, run_id)) is not None:
             tx.put_record(Record(RUN, run_id, {**record.value, "undone_at": tx.now, "undone_by": who.name}))
 
-    if result.restored:
+    if result.restored and memory_id is None:
         await core.transact(who.tenant, work)
     return result
 

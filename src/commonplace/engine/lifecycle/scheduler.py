@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from commonplace.engine.core import SYSTEM, Core, require_operator, require_role
 from commonplace.engine.lifecycle import run_log
-from commonplace.engine.lifecycle.run_log import RunLog
+from commonplace.engine.lifecycle.run_log import RunLog, hidden_error
 from commonplace.engine.memory.undo import UndoResult
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import mint_id
@@ -27,6 +27,7 @@ log = logging.getLogger("commonplace.engine")
 #: The kind of its records: the lease and what is paused are the store's own, each job's last run is a tenant's.
 LIFECYCLE = "lifecycle"
 LEASE_MS = 120_000
+RENEW_SECONDS = 30.0
 STOP_SECONDS = 1.5
 NAME = "lifecycle"  # who the audit says it was
 _LEASE, _PAUSED = "lease", "paused"
@@ -106,14 +107,12 @@ class Lifecycle:
             if not due or not await self._acquire():
                 return []
             reports = []
-            try:
+            async with self._held():
                 for job in due:
                     for tenant in await self._core.primary.tenants():
                         reports.append(await self._perform(job, Principal(NAME, tenant), asked=False))
                     ran = {**ran, job.name: now}
                     await self._core.transact(SYSTEM, lambda tx: _hold(tx, self._me, ran))  # noqa: B023
-            finally:
-                await self._release()
             return reports
 
     # by hand
@@ -127,17 +126,17 @@ class Lifecycle:
         async with self._acting:
             if not await self._acquire():
                 raise Conflict("another process is at this; try again in a minute")
-            try:
+            async with self._held():
                 return await self._perform(job, who)
-            finally:
-                await self._release()
 
     async def status(self, who: Principal) -> list[dict[str, Any]]:
         """Each job: whether it is paused or at work, how often it is due, and what its last run did in this tenant."""
         require_role(who, "reader")
         last = {r.key: r.value for r in await self._core.primary.records(who.tenant, LIFECYCLE)}
-        if not who.uses_all_agents:  # the numbers are of all of them
-            last = {name: {**value, "counts": {}} for name, value in last.items()}
+        if not who.uses_all_agents:  # the numbers are of all of them, and a problem may name another's memory
+            last = {
+                name: {**value, "counts": {}, "error": hidden_error(value["error"])} for name, value in last.items()
+            }
         paused = await self._paused()
         return [
             {
@@ -157,13 +156,21 @@ class Lifecycle:
         seen. Each has its actions: `Engine.undo` takes one back by the memory's id, `undo` all of them."""
         return await run_log.runs(self._core, who, job=job, limit=limit, before=before)
 
+    async def summaries(
+        self, who: Principal, *, job: str | None = None, limit: int = 20, before: str | None = None
+    ) -> list[dict[str, Any]]:
+        """As `runs`, without the actions: `done` says how many of what, `content` the first text."""
+        return await run_log.summaries(self._core, who, job=job, limit=limit, before=before)
+
     async def show(self, who: Principal, run_id: str) -> dict[str, Any]:
         """One of them."""
         return await run_log.run(self._core, who, run_id)
 
-    async def undo(self, who: Principal, run_id: str, *, reason: str | None = None) -> UndoResult:
-        """Take back all that a run did, but what someone has changed since."""
-        return await run_log.undo_run(self._core, who, run_id, reason)
+    async def undo(
+        self, who: Principal, run_id: str, *, memory_id: str | None = None, reason: str | None = None
+    ) -> UndoResult:
+        """Take back all that a run did, or did to one memory, but what someone has changed since."""
+        return await run_log.undo_run(self._core, who, run_id, reason, memory_id)
 
     async def pause(self, who: Principal, name: str, paused: bool) -> None:
         """For every process on this store, until it is resumed; it can still be run by hand."""
@@ -192,6 +199,29 @@ class Lifecycle:
 
     async def _acquire(self) -> bool:
         return await self._core.transact(SYSTEM, lambda tx: _hold(tx, self._me))
+
+    @asynccontextmanager
+    async def _held(self) -> AsyncIterator[None]:
+        """The lease, which was acquired: kept for as long as it takes, then given back."""
+        over = asyncio.Event()
+        keeping = asyncio.create_task(self._renew(over))
+        try:
+            yield
+        finally:
+            over.set()
+            await keeping  # a renewal on its way must not come after the lease was given back
+            await self._release()
+
+    async def _renew(self, over: asyncio.Event) -> None:
+        """Many palaces take longer than a lease lasts; without this another process would act beside this one."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(RENEW_SECONDS):
+                    await over.wait()
+                return
+            with suppress(Fault):  # it is tried again, and a lease lasts for some tries
+                if not await self._acquire():
+                    return
 
     async def _release(self) -> None:
         def work(tx: Transaction) -> None:

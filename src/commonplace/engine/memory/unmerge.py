@@ -154,7 +154,9 @@ async def _take_promotion_back(
 ) -> list[Memory]:
     """Its sources are short-term memories again. A promoted memory that someone has changed is theirs by now."""
     there = readable(promoted, core.clock())
-    if there and promoted.version != 1:
+    # Put away it is what it was, and its second version says no more than that.
+    changed = promoted.version > (2 if promoted.status == "archived" else 1)
+    if there and changed:
         raise Conflict(
             f"{source.id} was promoted to {promoted.id}, which was changed since; forget that one first, then undo "
             "again",

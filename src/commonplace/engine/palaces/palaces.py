@@ -165,7 +165,7 @@ class Palaces:
     # what is in them
 
     async def recall(self, who: Principal, name: str, text: str, k: int, *, deep: bool = False) -> PalaceRecall:
-        """Layer by layer; what the question itself found and is shown counts as recalled."""
+        """Layer by layer; what is shown is in the audit, and what of it answers the question counts as recalled."""
         palace = await self.get(who, name)
         self._recaller.spend(who, (name,))
         found = await palace_recall.recall(self._core, who, name, text, k, palace.identity, deep=deep)
@@ -174,8 +174,8 @@ class Palaces:
         if found.identity is not None:
             said = show(Memory("", who.tenant, name, "semantic", found.identity, kind="identity"))
             found.identity = None if said is None else said.content
-        shown = {hit.memory.id for hit in found.hits}
-        await self._recaller.log(who, (name,), text, [id for id in found.found if id in shown])
+        shown = [hit.memory.id for hit in found.hits]
+        await self._recaller.log(who, (name,), text, shown, tail=frozenset(shown) - frozenset(found.found))
         return found
 
     async def most_important(self, who: Principal, name: str, where: Where = (), *, limit: int) -> list[Memory]:

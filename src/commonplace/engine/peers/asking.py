@@ -33,6 +33,7 @@ class Match:
     memory: Memory
     relevance: float
     keywords: tuple[str, ...] = ()  # of those asked for, which it has
+    answers: bool = True  # or it is only shown, and does not count as recalled
 
 
 @dataclass(slots=True)
@@ -77,10 +78,14 @@ def least_relevance(hits: Sequence[Hit]) -> float:
     return MIN_SHARE_OF_BEST * max(known) if known and len(known) == len(hits) else 0.0
 
 
+def _match(hit: Hit, keywords: tuple[str, ...] = ()) -> Match:
+    return Match(hit.memory, recall.shown_score(hit), keywords, recall.answers(hit))
+
+
 async def _by_words(core: Core, who: Principal, query: Query, limit: int) -> PeerAnswer:
     found = await recall.counted(core, who, query, limit, None)
     least = least_relevance(found.hits)
-    matches = [Match(hit.memory, recall.shown_score(hit)) for hit in found.hits if recall.shown_score(hit) >= least]
+    matches = [_match(hit) for hit in found.hits if recall.shown_score(hit) >= least]
     total = found.total
     if len(matches) < len(found.hits):
         total = len(matches)
@@ -101,7 +106,7 @@ async def _by_keywords(core: Core, who: Principal, asked: PeerQuery, limit: int)
         only = Condition(("id",), "in", list(holders))
         query = Query(asked.agents, asked.text, where=(*asked.where, only))
         found = await recall.counted(core, who, query, len(holders), None)
-        matches = [Match(hit.memory, recall.shown_score(hit), holders[hit.memory.id]) for hit in found.hits]
+        matches = [_match(hit, holders[hit.memory.id]) for hit in found.hits]
     else:
         share = {id: len(words) / len(asked.keywords) for id, words in holders.items()}
         matches = [

@@ -165,7 +165,7 @@ class Peers:
             )
 
     async def ask(self, requester: Requester, query: PeerQuery, *, limit: int, show: int) -> PeerAnswer:
-        """What the requester may see of what it asks for; of `limit` that are looked at `show` count as recalled."""
+        """What the requester may see of what it asks for; of `limit` that are looked at `show` are shown."""
         if not requester.agents:
             return PeerAnswer([], 0)
         who, agents = requester.reader, requester.agents
@@ -179,7 +179,9 @@ class Peers:
             found.cut = found.cut or "some agents have used up their recalls of this minute"
         text = query.text if query.text is not None else " ".join(query.keywords)
         # Not written by itself: every answer is kept for repetition, and that transaction takes it along.
-        self._recaller.log_with_next_write(who, agents, text, [match.memory.id for match in found.matches[:show]])
+        shown = found.matches[:show]
+        tail = frozenset(match.memory.id for match in shown if not match.answers)
+        self._recaller.log_with_next_write(who, agents, text, [match.memory.id for match in shown], tail)
         return found
 
     async def answer_once(

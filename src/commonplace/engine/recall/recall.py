@@ -163,9 +163,13 @@ async def counted(core: Core, who: Principal, query: Query, limit: int, at_least
     return SearchResult(best, min(total, MAX_COUNTED), found.note)
 
 
+def answers(hit: Hit) -> bool:
+    """Whether it counts as recalled; where relevance is not calibrated nobody can tell, and everything does."""
+    return hit.relevance is None or hit.relevance >= ANSWERS
+
+
 def _tail(hits: Sequence[Hit]) -> frozenset[str]:
-    """What was shown and is no answer; where relevance is not calibrated nobody can tell, and all of it counts."""
-    return frozenset(hit.memory.id for hit in hits if hit.relevance is not None and hit.relevance < ANSWERS)
+    return frozenset(hit.memory.id for hit in hits if not answers(hit))
 
 
 class Recaller:
@@ -224,9 +228,11 @@ class Recaller:
         """`tail` are those of the ids that were shown and do not answer."""
         await self._log.note(replace(self._entry(who, agents, text, ids, counted), tail=tail))
 
-    def log_with_next_write(self, who: Principal, agents: tuple[str, ...], text: str, ids: Sequence[str]) -> None:
+    def log_with_next_write(
+        self, who: Principal, agents: tuple[str, ...], text: str, ids: Sequence[str], tail: frozenset[str]
+    ) -> None:
         """As `log`, for whoever writes something of its own before it answers: `flush_with`."""
-        self._log.hold([self._entry(who, agents, text, ids, True)])
+        self._log.hold([replace(self._entry(who, agents, text, ids, True), tail=tail)])
 
     def flush_with(self, tenant: str) -> AbstractContextManager[Callable[[Transaction], None]]:
         return self._log.flush_with(tenant)

@@ -7,10 +7,13 @@ import itertools
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
 
 from commonplace.engine.core import Core
 from commonplace.engine.ledger import audit
+from commonplace.engine.recall.saved_recalls import SavedRecalls
 from commonplace.stores.base import Transaction
 from commonplace.wire.canonical import new_salt, sha256_hex
 from commonplace.wire.errors import Fault, Unavailable
@@ -34,11 +37,23 @@ class RecallEntry:
     at: int
     counted: bool = True  # what is read within a run is told in the audit and counts for nothing
     tail: frozenset[str] = frozenset()  # of `ids`, those that were shown and do not answer
+    hashed: tuple[str, str] | None = None  # salt and hash of a question that is no longer known itself
 
     @property
     def recalled(self) -> list[str]:
         """What counts as recalled: a tail that is only shown must not raise importance, nor keep what is stale."""
         return [id for id in self.ids if id not in self.tail] if self.counted else []
+
+    def to_saved(self) -> dict[str, Any]:
+        """As it is kept in a file: without the question."""
+        kept = {"agent_id": self.agent_id, "ids": self.ids, "at": self.at, "counted": self.counted}
+        return {**kept, "principal": self.who.name, "tail": sorted(self.tail), "hashed": self.hashed or _hashed(self)}
+
+    @classmethod
+    def from_saved(cls, tenant: str, saved: dict[str, Any]) -> RecallEntry:
+        who = Principal(saved["principal"], tenant)
+        fields = {name: saved[name] for name in ("agent_id", "ids", "at", "counted")}
+        return cls(who, query="", tail=frozenset(saved["tail"]), hashed=tuple(saved["hashed"]), **fields)
 
 
 @dataclass(slots=True)
@@ -59,6 +74,7 @@ class RecallLog:
         self._task: asyncio.Task[None] | None = None
         self._flushes: set[asyncio.Task[None]] = set()
         self.failures: dict[str, WriteFailure] = {}  # by tenant
+        self._saved = SavedRecalls(core.settings.folder)
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -67,6 +83,17 @@ class RecallLog:
         """For those who only look, and must not wait for the write lock, to take into account."""
         held = itertools.chain(*self._writing, self._waiting)
         return [recalled for recalled in held if recalled.who.tenant == tenant]
+
+    async def unwritten_report(self, tenant: str) -> dict[str, Any] | None:
+        """What is owed to the ledger although it was tried, by this process or by one that has ended; None where
+        nothing is."""
+        left = await asyncio.to_thread(self._saved.look, tenant) if self._saved.there else []
+        known = [asdict(failure) for failure in (self.failures.get(tenant),) if failure is not None]
+        known += [{name: getattr(file, name) for name in ("error", "failing_since", "attempts")} for file in left]
+        if not known:
+            return None
+        waiting = len(self.unwritten(tenant)) + sum(len(file.recalls) for file in left)
+        return {**min(known, key=lambda each: each["failing_since"]), "waiting": waiting}
 
     async def note(self, recalled: RecallEntry) -> None:
         if self.failures and len(self._waiting) >= MAX_UNWRITTEN:
@@ -111,6 +138,8 @@ class RecallLog:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._saved.there:
+            await self._write_saved()
         waiting, self._waiting = self._waiting, []
         by_tenant: dict[str, list[RecallEntry]] = {}
         for recalled in waiting:
@@ -129,7 +158,7 @@ class RecallLog:
             await self._core.transact(tenant, lambda tx: _write(tx, recalls))
             self.failures.pop(tenant, None)
         except Exception as error:  # whatever it was: an entry that was not written is still owed
-            why = error.message if isinstance(error, Fault) else f"{type(error).__name__}: {error}"
+            why = _why(error)
             log.warning("%d recalls are not in the ledger yet: %s", len(recalls), why)
             failure = self.failures.setdefault(tenant, WriteFailure(why, self._core.clock(), 0))
             failure.error, failure.attempts = why, failure.attempts + 1
@@ -137,6 +166,25 @@ class RecallLog:
             self.hold([])
         finally:
             self._writing.remove(recalls)
+
+    async def _write_saved(self) -> None:
+        """What processes before this one have left."""
+        for file in await asyncio.to_thread(lambda: list(self._saved.take())):
+            try:
+                first = await self._first_hash(file.tenant)
+                if file.ledger is not None and first != file.ledger:  # of another store
+                    await asyncio.to_thread(file.give_back)
+                    continue
+                recalls = [RecallEntry.from_saved(file.tenant, saved) for saved in file.recalls]
+                await self._core.transact(file.tenant, partial(_write, recalls=recalls))
+                await asyncio.to_thread(file.remove)
+            except Exception as error:
+                log.warning("%d recalls of before are not in the ledger yet: %s", len(file.recalls), _why(error))
+                await asyncio.to_thread(file.give_back)
+
+    async def _first_hash(self, tenant: str) -> str | None:
+        found = await self._core.primary.audit_hashes(tenant, after=0, limit=1)
+        return found[0] if found else None
 
     async def close(self) -> None:
         try:
@@ -146,13 +194,42 @@ class RecallLog:
             await self.flush()
             if self._timer is not None:
                 self._timer.cancel()
+            if self._waiting:
+                await self._save()
+
+    async def _save(self) -> None:
+        """For the next process to write: this one ends, and the store does not take them."""
+        for tenant, failure in self.failures.items():
+            left = [recalled for recalled in self._waiting if recalled.who.tenant == tenant]
+            try:
+                ledger = await self._first_hash(tenant)
+            except Fault:
+                ledger = None
+            try:
+                await asyncio.to_thread(
+                    self._saved.save, self._core.clock(), tenant=tenant, ledger=ledger,
+                    recalls=[recalled.to_saved() for recalled in left], **asdict(failure),
+                )  # fmt: skip
+            except OSError as error:
+                why = error.strerror or str(error)
+                log.error("%d recalls are lost to the ledger (%s), and to later (%s)", len(left), failure.error, why)
+        self._waiting = []
+
+
+def _why(error: Exception) -> str:
+    return error.message if isinstance(error, Fault) else f"{type(error).__name__}: {error}"
+
+
+def _hashed(recalled: RecallEntry) -> tuple[str, str]:
+    """A salt, and the question's hash with it."""
+    salt = new_salt()
+    return salt.hex(), sha256_hex(salt, recalled.query.encode("utf-8", "surrogatepass"))
 
 
 def _write(tx: Transaction, recalls: list[RecallEntry]) -> None:
     for r in recalls:
         if r.recalled:
             tx.count_recalls(r.recalled, r.at)
-        salt = new_salt()
-        hashed = sha256_hex(salt, r.query.encode("utf-8", "surrogatepass"))
-        payload = {"query_hash": hashed, "salt": salt.hex(), "results": len(r.ids), "ids": r.ids[:_IDS_SHOWN]}
+        salt, hashed = r.hashed or _hashed(r)
+        payload = {"query_hash": hashed, "salt": salt, "results": len(r.ids), "ids": r.ids[:_IDS_SHOWN]}
         audit.append(tx, r.who, "recall", r.agent_id, [audit.part(None, payload)])

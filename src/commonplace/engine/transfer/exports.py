@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from commonplace.engine.core import Core, require_role
 from commonplace.engine.graph.graph import ASSERT
 from commonplace.engine.ledger import audit
-from commonplace.engine.memory.read import READABLE
+from commonplace.engine.memory.read import READABLE, count_shown
 from commonplace.engine.palaces.palaces import Palace, Palaces
 from commonplace.engine.transfer.originals import as_original
 from commonplace.stores.base import Primary, Reach
@@ -44,7 +44,7 @@ class Exports:
 
     async def count(self, who: Principal, agent: str, user: str | None = None) -> int:
         self._core.require(who, agent, "reader")
-        return await self._core.primary.count(self._reach(who, agent, user))
+        return await count_shown(self._core, who, self._reach(who, agent, user))
 
     async def memories(self, who: Principal, agent: str, user: str | None = None) -> AsyncIterator[list[Memory]]:
         """Each memory as its versions, oldest first; memories in order of (created_at, id)."""

@@ -151,14 +151,13 @@ class Imports:
         return found
 
     async def near_duplicate(self, who: Principal, draft: Draft) -> str | None:
-        """The id of a memory here that says the same in nearly the same words; one that differs in a number or a
-        negation says something else."""
+        """The id of a memory that the caller may see and that says the same in nearly the same words; one that differs
+        in a number or a negation says something else."""
         self._core.require(who, draft.agent_id, "writer")
-        proposed = new_memory(who, draft, self._core.clock())
-        near = await nearest.nearest(self._core, proposed)
-        for each in await nearest.with_text(self._core, who.tenant, near):
-            if says_the_same(draft.content, each["content"]):
-                return str(each["id"])
+        near = await nearest.neighbours(self._core, new_memory(who, draft, self._core.clock()))
+        for memory in await self._core.policies.shown(who, [each.memory for each in near]):
+            if says_the_same(draft.content, memory.content):
+                return memory.id
         return None
 
     # statements and palaces

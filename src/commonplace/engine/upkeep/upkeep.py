@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -96,8 +96,8 @@ class Upkeep:
         }
         if RANK[who.role] >= RANK["reviewer"] and (told := await core.primary.record(who.tenant, WEBHOOK, CURSOR)):
             found["webhook"] = {n: v for n, v in told.value.items() if n in ("error", "attempts", "failing_since")}
-        if (failure := self._log.failures.get(who.tenant)) is not None:
-            found["unwritten_recalls"] = {"waiting": waiting, **asdict(failure)}
+        if (owed := await self._log.unwritten_report(who.tenant)) is not None:
+            found["unwritten_recalls"] = owed
         exported = await core.primary.record(who.tenant, LIFECYCLE, AUDIT_JOB) if core.settings.audit.export else None
         if exported is not None and exported.value["error"]:
             found["audit_export"] = {"error": exported.value["error"], "at": exported.value["at"]}

@@ -150,7 +150,7 @@ ROUTES = (
            "audit.consistency", role="reviewer"),
     _route("GET", "audit/key", "audit_key", "The public key of what is signed.",
            response="operations/audit.key.response"),
-    _route("POST", "recover", "recover", "Put back what came from a bad source, and what was made from it.", "recover",
+    _route("POST", "recover", "recover", "Take back what came from a bad source, and what was made from it.", "recover",
            role="admin"),
     _route("GET", "health", "health", "Whether the server can work.", response="operations/health.response"),
     _route("GET", "status", "status", "What the caller may see of the store.", response="operations/status.response"),

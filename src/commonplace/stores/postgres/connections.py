@@ -137,8 +137,9 @@ class ReaderPool:
     def _session(self) -> Session:
         session: Session | None = getattr(self._local, "session", None)
         if session is None or not session.usable:
-            with self._lock:
-                if session is not None:
+            if session is not None:
+                self._local.session = None  # now: opening another may fail, and then the next call begins here again
+                with self._lock:
                     self._all.remove(session)
             session = self._local.session = Session(self._address)
             with self._lock:

@@ -53,6 +53,9 @@
     const button = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
     if (button) { event.preventDefault(); button.click(); }
   });
+  // On a phone the bar is wider than the screen.
+  document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
   document.querySelector("[data-keys-help]")?.addEventListener("click", () => dialog?.showModal());
 
   // Nothing is decided twice by an impatient finger.
@@ -68,6 +71,14 @@
     rows().forEach((row) => {
       const box = row.querySelector("input[type=checkbox]");
       if (box) box.checked = event.target.checked;
+    });
+  });
+
+  // A file is read into the field that it could have been pasted into.
+  document.querySelectorAll("[data-read-into]").forEach((choice) => {
+    choice.addEventListener("change", async () => {
+      const into = document.getElementById(choice.dataset.readInto);
+      if (into && choice.files[0]) into.value = await choice.files[0].text();
     });
   });
 

@@ -1,0 +1,90 @@
+"""How an adapter calls a memory: from code that waits and from code that awaits, with refusals as the framework's own
+errors. Knows no framework, and loads no engine unless it has to open a memory itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
+from commonplace.blocking import BlockingMemory
+from commonplace.interface import MemoryInterface, T
+from commonplace.wire.errors import Fault
+
+AnyMemory = BlockingMemory | MemoryInterface
+
+
+class PendingReview(Exception):
+    """A write that waits for a person. A framework has no word for that, so it is told as an error: whoever believed it
+    done would read on without it."""
+
+    def __init__(self, review_id: str | None, approval_url: str | None = None) -> None:
+        where = approval_url or f"`commonplace review show {review_id}`"
+        self.summary = f"this is not kept yet: it waits for a person's review ({where}); do not write it again"
+        super().__init__(self.summary)
+
+
+def require_done(answer: Any) -> None:
+    """Raises where a write was staged instead of done; takes a response of any writing operation."""
+    said = answer if isinstance(answer, dict) else vars(answer)
+    if said.get("pending_approval"):
+        raise PendingReview(said.get("review_id"), said.get("approval_url"))
+
+
+class MemoryAccess:
+    """One memory for one adapter, which writes what it does once, as coroutines over `memory`: `wait` carries one out
+    for callers that are not async, `run` for those that are.
+
+    Without a memory the default data folder is opened. `error` makes the framework's exception of a refusal.
+    """
+
+    def __init__(
+        self,
+        memory: AnyMemory | None,
+        error: Callable[[Fault | PendingReview], Exception],
+        agent_id: str | None = None,
+        user_id: str | None = None,
+    ) -> None:
+        self._is_own = memory is None
+        if memory is None:
+            from commonplace.sdk import SyncMemory
+
+            memory = SyncMemory()
+        if not isinstance(memory, BlockingMemory | MemoryInterface):
+            raise TypeError(f"give it a SyncMemory, a SyncRemoteMemory, a Memory or a RemoteMemory, not {memory!r:.80}")
+        self._blocking = memory if isinstance(memory, BlockingMemory) else None
+        self.memory = memory.async_memory if isinstance(memory, BlockingMemory) else memory
+        self.agent_id = agent_id or memory.agent_id
+        self.user_id = user_id
+        self._error = error
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """Whose memories: for the methods that take a user."""
+        return {"agent_id": self.agent_id, "user_id": self.user_id}
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._blocking is None:
+            work.close()
+            raise TypeError(
+                f"a {type(self.memory).__name__} is async: use the async methods, or give a SyncMemory or a "
+                "SyncRemoteMemory, with which both kinds work"
+            )
+        try:
+            return self._blocking.run(work)
+        except (Fault, PendingReview) as refusal:
+            raise self._error(refusal) from refusal
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            if self._blocking is None:
+                return await work
+            # On the memory's own loop: the framework may use another one for every run.
+            return cast("T", await asyncio.wrap_future(self._blocking.submit(work)))
+        except (Fault, PendingReview) as refusal:
+            raise self._error(refusal) from refusal
+
+    def close(self) -> None:
+        """Closes the memory that was opened here; one that was given is its owner's."""
+        if self._is_own and self._blocking is not None:
+            self._blocking.close()

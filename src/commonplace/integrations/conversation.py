@@ -1,0 +1,92 @@
+"""A framework's messages of one session: each is a memory, found like any other, and given back as it came.
+
+Knows no framework: an adapter says which text a message has, who spoke, and what of it the framework wants back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from commonplace.integrations.access import MemoryAccess, require_done
+from commonplace.wire.errors import Fault, NotFound, Unavailable
+from commonplace.wire.models import ForgetResponse
+from commonplace.wire.record import MAX_PAGE
+
+
+class Message(NamedTuple):
+    text: str  # what recall finds it by
+    speaker: str
+    document: dict[str, Any]  # as the framework writes it down
+
+
+class Conversation:
+    """One session of one framework; another framework's session of the same name is another one."""
+
+    def __init__(self, access: MemoryAccess, framework: str, session_id: str) -> None:
+        if not session_id:
+            raise ValueError("a session needs an id, such as a thread's or a user's")
+        self._access = access
+        self._framework = framework
+        self._session_id = session_id
+        self._filter = {f"{framework}.session": session_id}
+
+    async def add(self, messages: Sequence[Message]) -> None:
+        """Keeps all that may be kept; then raises for the first that may not."""
+        drafts = [self._draft(message) for message in messages]
+        chunks = [drafts[start : start + MAX_PAGE] for start in range(0, len(drafts), MAX_PAGE)]
+        for outcome in [each for chunk in chunks for each in await self._access.memory.remember_batch(chunk)]:
+            if isinstance(outcome, Fault):
+                raise outcome
+            require_done(outcome)
+
+    async def messages(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """The latest, as the framework wrote them, the oldest first."""
+        found: list[dict[str, Any]] = []
+        cursor = None
+        while limit is None or len(found) < limit:
+            wanted = MAX_PAGE if limit is None else min(limit - len(found), MAX_PAGE)
+            page = await self._page(wanted, cursor)
+            found += [memory["metadata"][self._framework]["message"] for memory in page["memories"]]
+            if (cursor := page.get("next_cursor")) is None:
+                break
+        return found[::-1]
+
+    async def pop(self) -> dict[str, Any] | None:
+        """Forgets the latest and gives it; of two who do so at once, each another one."""
+        while page := (await self._page(1))["memories"]:
+            try:
+                gone = await self._access.memory.forget(page[0]["id"], agent_id=self._access.agent_id)
+            except NotFound:
+                continue
+            _require_all(gone)
+            if gone.forgotten_ids:
+                document: dict[str, Any] = page[0]["metadata"][self._framework]["message"]
+                return document
+        return None
+
+    async def clear(self) -> None:
+        _require_all(await self._access.memory.forget(filter=self._filter, **self._access.scope))
+
+    async def _page(self, limit: int, cursor: str | None = None) -> dict[str, Any]:
+        return await self._access.memory.list(filter=self._filter, limit=limit, cursor=cursor, **self._access.scope)
+
+    def _draft(self, message: Message) -> dict[str, Any]:
+        kept = {
+            "session_id": self._session_id,
+            "speaker": message.speaker,
+            self._framework: {"session": self._session_id, "message": message.document},
+        }
+        return {
+            "content": message.text,
+            "type": "episodic",
+            "metadata": kept,
+            "source": self._framework,
+            **self._access.scope,
+        }
+
+
+def _require_all(gone: ForgetResponse) -> None:
+    require_done(gone)
+    if gone.remaining_ids:
+        raise Unavailable(f"{len(gone.remaining_ids)} messages of this session could not be forgotten; try again")

@@ -1,0 +1,278 @@
+"""`letta://`: copies in a Letta server, as passages of its archives, one archive for each tenant and agent.
+
+`letta://HOST[:PORT]/NAME?embeddings=URL&model=NAME&token_env=VARIABLE`, or `letta+https://…`; NAME begins the names of
+the archives. Letta mints ids of its own and makes its own vectors, by an endpoint such as our server's `/v1`; what a
+memory is besides its text is in the metadata, which it keeps as it is. It gives no more than a hundred passages at a
+time, filters them by tags only afterwards, and its scores say nothing. What it does filter by first is the time: so a
+passage's time is made from our id, and says where to look for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+from uuid import UUID
+from zlib import crc32
+
+import numpy as np
+
+from commonplace.stores.base import Candidate, Entry, Page, Reach, Search, StoreSettings, Vectors
+from commonplace.stores.documents import to_document, to_memory
+from commonplace.stores.mixins import page_of
+from commonplace.stores.urls import split_options
+from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
+from commonplace.wire.http_client import DEFAULT_URL, JsonClient
+from commonplace.wire.record import Clock, Memory, system_clock
+
+_MAX_ANSWER = 256 << 20
+_CONNECTIONS = 4
+_PAGE = 100  # passages: the most that Letta gives
+_FEW = 20  # ids that are looked up one by one; of more the archive is read
+_DOCUMENT = "commonplace"  # under which our fields are in a passage's metadata
+_TEXT = frozenset({"content"})
+_NOT_FOUND = 404
+_VERSION = 7  # of the ids that we mint
+_MICROSECOND = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_SECOND = 4_000_000_000  # of made-up times: in 2096
+
+
+class LettaStore:
+    """`AgentScoped`: an archive is of one agent."""
+
+    name = "letta"
+    capabilities = frozenset({"semantic", "episodic", "procedural", "emotional", "vector"})
+
+    def __init__(self, client: JsonClient, prefix: str, embedding: dict[str, Any]) -> None:
+        self._client = client
+        self._prefix = prefix
+        self._embedding = embedding
+        self._archives: dict[tuple[str, str], str] = {}
+        self._making = asyncio.Lock()
+
+    async def put(self, entries: Sequence[Entry]) -> None:
+        last = {entry.memory.id: entry.memory for entry in entries}
+        memories = list(last.values())
+        for start in range(0, len(memories), _CONNECTIONS):
+            await asyncio.gather(*map(self._put, memories[start : start + _CONNECTIONS]))
+
+    async def _put(self, memory: Memory) -> None:
+        archive = await self._archive(memory.tenant, memory.agent_id) or await self._make_archive(memory)
+        older = await self._copies(archive, memory.id)
+        passage = {
+            "text": memory.content,
+            "metadata": {_DOCUMENT: to_document(memory, without=_TEXT)},
+            "tags": [f"{name}:{value}" for name in ("type", "user_id") if (value := getattr(memory, name))],
+            "created_at": instant_of(memory.id).isoformat(),
+        }
+        await self._client.call("POST", f"/v1/archives/{archive}/passages", passage)
+        for each in older:  # only now: there is always one that can be found
+            await self._delete(archive, each)
+
+    async def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
+        raise Unavailable("letta has to be told whose memories are meant")
+
+    async def delete(self, tenant: str, ids: Sequence[str]) -> int:
+        raise Unavailable("letta has to be told whose memories are meant")
+
+    async def get_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> list[Memory]:
+        archive = await self._archive(tenant, agent_id)
+        found = {m.id: m for m in map(self._memory, await self._named(archive, ids))}
+        return [found[id] for id in ids if id in found]
+
+    async def delete_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> int:
+        archive = await self._archive(tenant, agent_id)
+        found = await self._named(archive, ids)
+        for passage in found:
+            await self._delete(str(archive), passage)
+        return len({self._memory(passage).id for passage in found})
+
+    async def search(self, search: Search) -> list[Candidate]:
+        found: list[Candidate] = []
+        for agent in search.reach.agents:
+            if (archive := await self._archive(search.reach.tenant, agent)) is not None:
+                found += map(Candidate, await self._nearest(archive, search))
+        return found
+
+    async def _nearest(self, archive: str, search: Search) -> list[Memory]:
+        """The nearest within reach. Where too few of them are among the first hundred, the others follow, by their
+        vectors, which come with every passage."""
+        hits = await self._passages(archive, query=search.text or "?")
+        if len(hits) >= _PAGE and sum(search.reach.admits(self._memory(hit)) for hit in hits) < search.limit:
+            others = [each for each in await self._all(archive) if search.reach.admits(self._memory(each))]
+            hits += sorted(others, key=lambda each: -_cosine(each, search.vector))
+        near = {m.id: m for m in map(self._memory, hits) if search.reach.admits(m)}
+        return list(near.values())[: search.limit]
+
+    async def scan(
+        self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
+    ) -> Page:
+        held: dict[str, Memory] = {}
+        for agent in reach.agents:
+            archive = await self._archive(reach.tenant, agent)
+            passages = [] if archive is None else await self._all(archive)
+            held |= {memory.id: memory for memory in map(self._memory, passages)}
+        return page_of(filter(reach.admits, held.values()), limit, cursor, newest_first)
+
+    async def health(self) -> dict[str, Any]:
+        found = await self._client.call("GET", "/v1/health/")
+        if found.get("status") != "ok":
+            raise Unavailable("it answers, but not as a Letta server does")
+        return {"status": "ok"}
+
+    async def close(self) -> None:
+        self._client.close()
+
+    # archives and passages
+
+    async def _archive(self, tenant: str, agent_id: str) -> str | None:
+        """The one for this agent, if there is one."""
+        if (tenant, agent_id) not in self._archives:
+            query = urlencode({"name": self._archive_name(tenant, agent_id), "limit": 100})
+            found = await self._client.exchange("GET", f"/v1/archives/?{query}")
+            ids = [_text(each, "id") for each in _listed(found)]
+            if not ids:
+                return None
+            self._archives[tenant, agent_id] = min(ids)  # of two that were made at once everyone takes the same
+        return self._archives[tenant, agent_id]
+
+    async def _make_archive(self, memory: Memory) -> str:
+        async with self._making:
+            if (there := await self._archive(memory.tenant, memory.agent_id)) is None:
+                name = self._archive_name(memory.tenant, memory.agent_id)
+                made = await self._client.call("POST", "/v1/archives/", {"name": name, **self._embedding})
+                _text(made, "id")
+                there = await self._archive(memory.tenant, memory.agent_id)
+        if there is None:
+            raise Unavailable("letta did not make an archive")
+        return there
+
+    def _archive_name(self, tenant: str, agent_id: str) -> str:
+        return f"{self._prefix}/{tenant}/{agent_id}"
+
+    async def _named(self, archive: str | None, ids: Sequence[str]) -> list[dict[str, Any]]:
+        """Its copies of these memories, of which there may be more than one."""
+        if archive is None:
+            return []
+        if len(ids) > _FEW:
+            wanted = set(ids)
+            return [passage for passage in await self._all(archive) if self._memory(passage).id in wanted]
+        return [passage for id in ids for passage in await self._copies(archive, id)]
+
+    async def _copies(self, archive: str, id: str) -> list[dict[str, Any]]:
+        at = instant_of(id).isoformat()
+        found = await self._passages(archive, start_date=at, end_date=at)
+        return [passage for passage in found if self._memory(passage).id == id]
+
+    async def _all(self, archive: str) -> list[dict[str, Any]]:
+        """Every passage, by their times: each page begins with the time at which the one before ended."""
+        found: dict[str, dict[str, Any]] = {}
+        after = _EPOCH - timedelta(days=1)
+        while True:
+            page = await self._passages(archive, start_date=after.isoformat())
+            last = max((_time(passage) for passage in page), default=after)
+            after = last + _MICROSECOND if last == after else last
+            found |= {_text(passage, "id"): passage for passage in page}
+            if len(page) < _PAGE:
+                return list(found.values())
+
+    async def _passages(self, archive: str, **asked: str) -> list[dict[str, Any]]:
+        """Nearest first where there is a `query`, else oldest first."""
+        asked_for = {"archive_id": archive, "limit": _PAGE, **asked}
+        found = _listed(await self._client.exchange("POST", "/v1/passages/search", asked_for))
+        passages = [each.get("passage") for each in found]
+        if not all(isinstance(passage, dict) for passage in passages):
+            raise Unavailable("letta answered with something that is no passage")
+        return [passage for passage in passages if isinstance(passage, dict)]
+
+    async def _delete(self, archive: str, passage: dict[str, Any]) -> None:
+        try:
+            await self._client.exchange("DELETE", f"/v1/archives/{archive}/passages/{_text(passage, 'id')}")
+        except Unavailable as fault:
+            if fault.details.get("status") != _NOT_FOUND:  # whoever was there first has done it
+                raise
+
+    def _memory(self, passage: dict[str, Any]) -> Memory:
+        own = passage.get("metadata")
+        document = own.get(_DOCUMENT) if isinstance(own, dict) else None
+        if isinstance(document, dict):
+            document = {**document, "content": passage.get("text")}
+        return to_memory(document, self.name)
+
+
+def _listed(found: Any) -> list[dict[str, Any]]:
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise Unavailable("letta answered with something that is no list")
+    return found
+
+
+def _text(document: dict[str, Any], name: str) -> str:
+    if not isinstance(document.get(name), str):
+        raise Unavailable(f"letta answered with something that has no {name}")
+    return str(document[name])
+
+
+def _time(passage: dict[str, Any]) -> datetime:
+    try:
+        at = datetime.fromisoformat(_text(passage, "created_at"))
+    except ValueError:
+        raise Unavailable("letta answered with something that is no time") from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _cosine(passage: dict[str, Any], vector: Vectors | None) -> float:
+    """With the vector that Letta has of it, which it fills up with zeros."""
+    given = passage.get("embedding")
+    if vector is None or not isinstance(given, list) or len(given) < len(vector):
+        return 0.0
+    try:
+        held = np.array(given[: len(vector)], np.float32)
+    except (TypeError, ValueError):
+        raise Unavailable("letta answered with a vector that is none") from None
+    return float(held @ vector / (np.linalg.norm(held) or 1.0))
+
+
+def instant_of(id: str) -> datetime:
+    """The time of the passage with the copy of this memory: that in the id, or one made up from it."""
+    number = crc32(id.encode("utf-8", "surrogatepass"))
+    try:
+        minted = UUID(id)
+    except ValueError:
+        minted = None
+    if minted is None or minted.version != _VERSION:
+        return _EPOCH + timedelta(seconds=number % _LAST_SECOND, microseconds=number % 1_000_000)
+    return _EPOCH + timedelta(milliseconds=minted.int >> 80, microseconds=number % 1000)
+
+
+def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> LettaStore:
+    address, given = split_options(url)
+    settings = settings or StoreSettings()
+    if settings.embed is None:
+        raise ValidationError(
+            'letta:// needs an embedder; with embedder = "none" nobody makes its vectors', field="stores"
+        )
+    parts = urlsplit(address)
+    prefix = parts.path.strip("/") or "commonplace"
+    if not parts.netloc:
+        raise ValidationError(f"{url!r} names no server; write for example letta://127.0.0.1:8283", field="stores")
+    token = None
+    if variable := given.get("token_env"):
+        token = os.environ.get(variable)
+        if not token:
+            raise OperatorActionRequired(
+                f"the environment variable {variable}, which should hold the token, is not set"
+            )
+    scheme = "https" if url.startswith("letta+https://") else "http"
+    client = JsonClient(f"{scheme}://{parts.netloc}", token, settings.timeout, _CONNECTIONS, _MAX_ANSWER)
+    endpoint = {
+        "embedding_endpoint_type": "openai",
+        "embedding_endpoint": given.get("embeddings") or f"{DEFAULT_URL}/v1",
+        "embedding_model": given.get("model") or "commonplace",
+        "embedding_dim": int(settings.embed(["a first text"]).shape[1]),
+        "embedding_chunk_size": 300,
+    }
+    return LettaStore(client, prefix, {"embedding_config": endpoint})

@@ -1,0 +1,92 @@
+"""What a process could not write to the ledger is written by the next one: once, and to its own ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+from commonplace.engine import Engine, Query, Settings
+from commonplace.engine.recall.saved_recalls import SavedRecalls
+from commonplace.stores.memory import InMemory
+from commonplace.testing.subject import WHO, FakeClock
+from commonplace.wire.errors import Unavailable
+
+QUESTION = "which drink does Alice like?"
+FIELDS = {"tenant": "local", "ledger": None, "error": "no room", "failing_since": 1, "attempts": 2, "recalls": []}
+
+
+class ModestStore(InMemory):
+    """Outlives engines, and takes nothing while it is `full`."""
+
+    full = False
+
+    async def transact(self, tenant: str, work: Any) -> Any:
+        if self.full:
+            raise Unavailable("no room")
+        return await super().transact(tenant, work)
+
+    async def close(self) -> None:
+        """The next engine goes on with it."""
+
+
+async def recall_without_room(store: ModestStore, clock: FakeClock, folder: Path) -> None:
+    engine = await Engine.open(store, clock=clock, settings=Settings(folder=folder))
+    store.full = True
+    await engine.recall(WHO, Query(("agent",), QUESTION))
+    await engine.close()
+    store.full = False
+
+
+def test_it_is_written_by_the_next_process_to_the_same_ledger(clock: FakeClock, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store, other = ModestStore(clock), ModestStore(clock)
+        for each in (store, other):
+            engine = await Engine.open(each, clock=clock)
+            await engine.policies.replace(WHO, [])  # an entry of its own, which tells the two apart
+            await engine.close()
+        await recall_without_room(store, clock, tmp_path)
+        elsewhere = await Engine.open(other, clock=clock, settings=Settings(folder=tmp_path))
+        assert (await elsewhere.upkeep.status(WHO))["unwritten_recalls"]["waiting"] == 1
+        await elsewhere.close()
+        assert await other.audit("local", operation="recall") == []
+        for _ in range(2):
+            engine = await Engine.open(store, clock=clock, settings=Settings(folder=tmp_path))
+            await engine.close()
+        (entry,) = await store.audit("local", operation="recall")
+        assert entry.principal == WHO.name
+        engine = await Engine.open(store, clock=clock, settings=Settings(folder=tmp_path))
+        assert "unwritten_recalls" not in await engine.upkeep.status(WHO)
+        assert (await engine.ledger.verify(WHO)).problem is None
+        await engine.close()
+
+    asyncio.run(scenario())
+
+
+def test_without_a_place_to_keep_it_that_is_said(clock: FakeClock, tmp_path: Path, caplog: Any) -> None:
+    (tmp_path / "unwritten-recalls").write_text("in the way")
+    asyncio.run(recall_without_room(ModestStore(clock), clock, tmp_path))
+    assert "1 recalls are lost to the ledger (no room), and to later" in caplog.text
+
+
+def test_of_two_one_takes_it_and_one_that_was_killed_keeps_it_from_nobody(tmp_path: Path) -> None:
+    saved = SavedRecalls(tmp_path)
+    saved.save(1_750_000_000_000, **FIELDS)
+    (taken,) = saved.take()
+    assert list(SavedRecalls(tmp_path).take()) == []
+    assert [file.tenant for file in saved.look("local")] == ["local"], "it is owed until it is written"
+    os.utime(taken.path, (1, 1))
+    (again,) = SavedRecalls(tmp_path).take()
+    again.give_back()
+    (third,) = saved.take()
+    third.remove()
+    assert saved.look("local") == []
+
+
+def test_a_file_that_is_damaged_harms_nothing(tmp_path: Path) -> None:
+    saved = SavedRecalls(tmp_path)
+    saved.save(1_750_000_000_000, **FIELDS)
+    for path in (tmp_path / "unwritten-recalls").iterdir():
+        path.write_text("{")
+    assert (list(saved.take()), saved.look("local")) == ([], [])
