@@ -507,7 +507,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Put back what came from a bad source, and what was made from it. */
+        /** Take back what came from a bad source, and what was made from it. */
         post: operations["recover"];
         delete?: never;
         options?: never;
@@ -1614,7 +1614,7 @@ export interface components {
                 /** @description What it says now; where one review is asked for. */
                 content?: string;
             }[];
-            /** @description The version of each memory, by its id, that the diff was made from; approving means these. */
+            /** @description The version of each memory, by its id, that the diff was made from, and for a new memory of each that is nearest to it; approving means these. */
             versions?: {
                 [key: string]: unknown;
             };
@@ -3057,6 +3057,13 @@ export interface components {
             memoryId: string;
             /** @description Whether it was there. */
             removed: boolean;
+            /**
+             * @description True while the deletion waits for approval, and the entry is still there; absent otherwise.
+             * @constant
+             */
+            pendingApproval?: true;
+            /** @description Where a person decides about it; absent when nothing waits, or no server shows it. */
+            approvalUrl?: string;
         };
         /**
          * OpenWOP discovery document
@@ -4027,7 +4034,7 @@ export interface components {
                 /** @description What it says now; where one review is asked for. */
                 content?: string;
             }[];
-            /** @description The version of each memory, by its id, that the diff was made from; approving means these. */
+            /** @description The version of each memory, by its id, that the diff was made from, and for a new memory of each that is nearest to it; approving means these. */
             versions?: {
                 [key: string]: unknown;
             };
@@ -8448,7 +8455,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Put back what came from a bad source, and what was made from it. */
+            /** @description Take back what came from a bad source, and what was made from it. */
             200: {
                 headers: {
                     [name: string]: unknown;
