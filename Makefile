@@ -92,6 +92,11 @@ bench-quality: tools
 try-install: tools
 	@$(BIN)/python tests/packaging/install_check.py
 
+# The steps of the Dockerfile in a fresh folder, and the server that they make: there need be no Docker.
+.PHONY: try-image
+try-image: tools
+	@$(BIN)/python tests/deploy/image_check.py
+
 # What a rogue store can do to an answer that several stores give; writes bench/results/adversarial.json and docs/adversarial.svg.
 .PHONY: bench-adversarial
 bench-adversarial: setup

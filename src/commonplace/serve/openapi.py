@@ -11,6 +11,8 @@ from commonplace.serve.routes import ProtocolRoutes, Route
 from commonplace.wire.validate import rewrite_schema, schema, schema_names
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
+_WORDS = re.compile(r"[./_-]")
+_FOLDERS = ("operations", "types")  # which say nothing that a name needs
 _REFUSALS = {
     "400": "The request is wrong; the message says what is allowed.",
     "401": "A token is needed, or this one is not good.",
@@ -22,6 +24,11 @@ _REFUSALS = {
     "422": "It holds a secret that must not be kept.",
     "429": "Too many requests; Retry-After says when to come again.",
     "503": "A backend could not do it.",
+}
+#: What HTTP says in headers beside them.
+_REFUSAL_HEADERS = {
+    "401": {"WWW-Authenticate": "How to say who is calling, and where tokens are made."},
+    "429": {"Retry-After": "Seconds after which to come again."},
 }
 
 
@@ -59,14 +66,20 @@ def _operation(route: Route, used: set[str]) -> dict[str, Any]:
         error = "memorywire/rpc.response"
     for status, why in _REFUSALS.items():
         responses[status] = {"description": why, "content": _json(error, used)}
+        if told := _REFUSAL_HEADERS.get(status):
+            headers = {name: {"description": text, "schema": {"type": "string"}} for name, text in told.items()}
+            responses[status]["headers"] = headers
     operation: dict[str, Any] = {"operationId": route.operation, "summary": route.summary, "tags": [route.tag]}
     operation["responses"] = responses
-    parameters = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+    parameters: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "description": f"The {name} in question."}
+        | {"schema": {"type": "string", "minLength": 1}}
         for name in _PARAMETER.findall(route.path)
     ]
     for name, parameter in route.parameters.items():
-        parameters.append({"name": name, "in": "query", "required": parameter.required, "schema": parameter.rules})
+        given = {"name": name, "in": "query", "required": parameter.required, "schema": parameter.rules}
+        said = parameter.rules.get("description")
+        parameters.append(given | ({"description": said} if said else {}))
     if parameters:
         operation["parameters"] = parameters
     if route.request is not None:
@@ -86,7 +99,15 @@ def _json(name: str, used: set[str], batch: int = 0) -> dict[str, Any]:
 
 
 def _key(name: str) -> str:
-    return name.replace("/", ".")
+    """As a type is called: `memorywire/operations/recall.response` is RecallResponse, `amp/types/record` AmpRecord."""
+    protocol, *parts = name.split("/")
+    own = [] if protocol == "memorywire" else [protocol]
+    words = [word for part in (*own, *parts) if part not in _FOLDERS for word in _WORDS.split(part)]
+    if "operations" in parts and words[-1] != "response":
+        words.append("request")
+    elif words[-1] == "error":
+        words.append("response")  # languages have an Error of their own
+    return "".join(word[:1].upper() + word[1:] for word in words)
 
 
 def _components(used: set[str]) -> dict[str, Any]:
@@ -96,10 +117,23 @@ def _components(used: set[str]) -> dict[str, Any]:
     todo = sorted(used)
     while todo:
         name = todo.pop()
-        if _key(name) not in found:
-            rules = {key: value for key, value in schema(name).items() if key not in ("$schema", "$id")}
-            found[_key(name)] = rewrite_schema(rules, _reference_mover(by_id | {"": name}, todo))
+        whole, _, pointer = name.partition("#")
+        key = _key(whole) + _pointed(pointer)
+        if key not in found:
+            rules = {k: v for k, v in _part(schema(whole), pointer).items() if k not in ("$schema", "$id")}
+            found[key] = rewrite_schema(rules, _reference_mover(by_id | {"": whole}, todo))
     return dict(sorted(found.items()))
+
+
+def _part(rules: dict[str, Any], pointer: str) -> dict[str, Any]:
+    for step in filter(None, pointer.split("/")):
+        rules = rules[step]
+    return rules
+
+
+def _pointed(pointer: str) -> str:
+    """`/properties/diff` is a schema of its own, with a name of its own: few generators follow a path into another."""
+    return "".join(step[:1].upper() + step[1:] for step in pointer.split("/") if step not in ("", "properties"))
 
 
 def _reference_mover(by_id: dict[str, str], todo: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -107,7 +141,7 @@ def _reference_mover(by_id: dict[str, str], todo: list[str]) -> Callable[[dict[s
         if not isinstance(node.get("$ref"), str):
             return node
         address, _, pointer = node["$ref"].partition("#")
-        todo.append(by_id[address])
-        return node | {"$ref": f"#/components/schemas/{_key(by_id[address])}{pointer}"}
+        todo.append(f"{by_id[address]}#{pointer}")
+        return node | {"$ref": f"#/components/schemas/{_key(by_id[address])}{_pointed(pointer)}"}
 
     return move
