@@ -118,8 +118,17 @@ test-integrations: tools
 bench-peers: setup
 	@$(BIN)/python -m bench.peers $(PEERS)
 
-docs: $(TOOLS)
-	@$(BIN)/python docs/build.py
+# The documentation as a site in site/; what makes it is installed into .venv-docs/, without Commonplace itself.
+DOCS_TOOLS = $(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])'
+docs:
+	@test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
+	@.venv-docs/bin/python -m pip --disable-pip-version-check --quiet install --prefer-binary $$($(DOCS_TOOLS))
+	@.venv-docs/bin/python docs/build.py
+
+# The casts of docs/casts, recorded anew from the commands themselves.
+.PHONY: casts
+casts: setup
+	@$(BIN)/python docs/casts.py
 
 clean:
 	rm -rf $(VENV) site bench/results .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -38,6 +38,13 @@ def main(folder: Path) -> None:
                     page.goto(server.url + path)
                     page.wait_for_load_state("networkidle")
                     page.screenshot(path=folder / f"{name}-{shape}.png")
+                page.goto(f"{server.url}/docs#remember")
+                page.locator("#api[aria-busy=false]").wait_for()
+                page.get_by_label("Token").fill(secret)
+                page.get_by_role("button", name="Send").click()
+                page.locator("#remember .answer").wait_for()
+                page.locator("#remember textarea").scroll_into_view_if_needed()
+                page.screenshot(path=folder / f"api-{shape}.png")
                 context.close()
     print(f"{len(list(folder.glob('*.png')))} pictures are in {folder}")
 

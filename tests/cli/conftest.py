@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,5 +84,36 @@ def remember(cli: Cli) -> Callable[..., str]:
         result = cli("remember", *args, "--json")
         assert result.code == 0, result
         return str(result.json["id"])
+
+    return run
+
+
+@pytest.fixture
+def on_a_terminal(data: Path) -> Callable[..., tuple[int, str]]:
+    """A command in a process of its own on a terminal of 80 columns: its exit code, and what the screen was sent."""
+    pty = pytest.importorskip("pty")
+    program = "import sys; from commonplace.cli import main; sys.exit(main())"
+    inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    settings = {"COMMONPLACE_DATA": str(data), "COMMONPLACE_EMBEDDER": "none", "COLUMNS": "80", "TERM": "xterm"}
+
+    def run(args: list[str], typed: bytes = b"", **env: str) -> tuple[int, str]:
+        ours, theirs = pty.openpty()
+        running = subprocess.Popen(
+            [sys.executable, "-c", program, *args], stdin=theirs, stdout=theirs, stderr=theirs,
+            env={**inherited, **settings, **env},
+        )  # fmt: skip
+        os.close(theirs)
+        os.write(ours, typed)
+        said = b""
+        while True:
+            try:
+                chunk = os.read(ours, 65536)
+            except OSError:  # how Linux says that the other end is closed
+                break
+            if not chunk:
+                break
+            said += chunk
+        os.close(ours)
+        return running.wait(60), said.decode()
 
     return run

@@ -246,7 +246,8 @@ def test_a_mistake_is_one_sentence_and_exit_1(amp: AmpCli, args: tuple[str, ...]
 def test_a_failing_backend_is_exit_2(amp: AmpCli, tmp_path: Path) -> None:
     ran = amp("status", "--url", "http://127.0.0.1:9")
     assert (ran.code, ran.out) == (2, "")
-    assert "could not be reached" in ran.err
+    assert "127.0.0.1:9 could not be reached: Connection refused" in ran.err
+    assert "`commonplace serve --port 9` starts one" in ran.err
     (tmp_path / "data").mkdir(exist_ok=True)
     (tmp_path / "data" / "commonplace.db").write_bytes(b"not a database at all" * 100)
     ran = amp("status")

@@ -233,7 +233,7 @@ def test_an_answer_by_someone_else_is_neither_shown_nor_kept(cli, server: Server
         (("{url}",), 1, "say what you want to know"),
         (("nonsense", "tea"), 1, "is not a server's address"),
         (("http://127.0.0.1:99999", "tea"), 1, "is not a server's address"),
-        (("http://127.0.0.1:1", "tea"), 2, "is a server running there?"),
+        (("http://127.0.0.1:1", "tea"), 2, "127.0.0.1:1 could not be reached: Connection refused; is a server"),
         (("{url}/elsewhere", "tea"), 1, "there is nothing at"),
         (("{url}", "tea", "--max", "0"), 1, "--max must be a whole number from 1"),
         (("{url}", "tea", "--trust", "9"), 1, "--trust must be"),

@@ -53,6 +53,7 @@ NOBODY = "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f"
         (["list", "--type", "wrong"], "validation_error", "semantic"),
         (["list", "--limit", "0"], "validation_error", "limit"),
         (["list", "--cursor", "nonsense"], "validation_error", "cursor"),
+        (["list", "--cursor", "abc"], "validation_error", "pass back next_cursor as it came"),
         (["forget"], "validation_error", "--where"),
         (["forget", NOBODY], "not_found", "commonplace list"),
         (["forget", "--where", "a=1", "--hard"], "validation_error", "--yes"),

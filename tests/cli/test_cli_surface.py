@@ -149,46 +149,21 @@ def test_a_pipe_that_closes_early_is_quiet(cli, tmp_path: Path, data: Path) -> N
     assert running.returncode == 141
 
 
-def _on_a_terminal(args: list[str], data: Path, typed: bytes = b"", **env: str) -> tuple[int, str]:
-    pty = pytest.importorskip("pty")
-    ours, theirs = pty.openpty()
-    program = "import sys; from commonplace.cli import main; sys.exit(main())"
-    settings = {"COMMONPLACE_DATA": str(data), "COMMONPLACE_EMBEDDER": "none", "COLUMNS": "80", "TERM": "xterm"}
-    inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
-    running = subprocess.Popen(
-        [sys.executable, "-c", program, *args], stdin=theirs, stdout=theirs, stderr=theirs,
-        env={**inherited, **settings, **env},
-    )  # fmt: skip
-    os.close(theirs)
-    os.write(ours, typed)
-    said = b""
-    while True:
-        try:
-            chunk = os.read(ours, 65536)
-        except OSError:  # how Linux says that the other end is closed
-            break
-        if not chunk:
-            break
-        said += chunk
-    os.close(ours)
-    return running.wait(60), said.decode()
-
-
-def test_a_terminal_gets_a_table_with_whole_ids_and_colour_only_if_wanted(remember, data: Path) -> None:
+def test_a_terminal_gets_a_table_with_whole_ids_and_colour_only_if_wanted(remember, on_a_terminal) -> None:
     id = remember("Alice is allergic to [bold]peanuts[/bold] " + "and more " * 20, "--tag", "food", "--tag", "health")
-    code, coloured = _on_a_terminal(["list"], data)
+    code, coloured = on_a_terminal(["list"])
     assert code == 0
     assert "\x1b[" in coloured
     assert "─" in coloured
     assert id in coloured
     assert "[bold]" in coloured
-    _, plain = _on_a_terminal(["list"], data, NO_COLOR="1")
+    _, plain = on_a_terminal(["list"], NO_COLOR="1")
     assert "─" in plain
     assert id in plain
     assert not re.search(r"\x1b\[[0-9;]*3[0-7]", plain)
 
 
-def test_ids_stay_whole_on_a_terminal_of_80_columns(cli, remember, data: Path) -> None:
+def test_ids_stay_whole_on_a_terminal_of_80_columns(cli, remember, on_a_terminal, data: Path) -> None:
     data.mkdir(exist_ok=True)
     (data / "commonplace.toml").write_text('[lifecycle]\nexpire = ["type=emotional"]\n', "utf-8")
     one, two = remember("Alice likes tea"), remember("Alice likes green tea", "--source", "mail")
@@ -203,7 +178,7 @@ def test_ids_stay_whole_on_a_terminal_of_80_columns(cli, remember, data: Path) -
         (["lifecycle", "history"], [run]),
         (["lifecycle", "show", run], [felt]),
     ):
-        code, said = _on_a_terminal(args, data, NO_COLOR="1")
+        code, said = on_a_terminal(args, NO_COLOR="1")
         assert code == 0, said
         for id in ids:
             assert id in said, (args, said)
@@ -218,26 +193,26 @@ def test_piped_output_has_no_boxes(cli, remember) -> None:
         assert not set(cli(*args).out) & set("─│┃━┏┡\x1b"), args
 
 
-def test_a_person_is_asked_before_much_is_forgotten(cli, remember, data: Path) -> None:
+def test_a_person_is_asked_before_much_is_forgotten(cli, remember, on_a_terminal) -> None:
     one, two = remember("one", "--user", "alice"), remember("two", "--user", "alice")
-    code, said = _on_a_terminal(["forget", "--where", "user_id=alice"], data, b"n\n")
+    code, said = on_a_terminal(["forget", "--where", "user_id=alice"], b"n\n")
     assert code == 1
     assert "Forget these 2 memories? [y/N]" in said
     assert one in said
     assert len(cli("list").out.splitlines()) == 2
-    code, said = _on_a_terminal(["forget", one, "--hard"], data, b"y\n")
+    code, said = on_a_terminal(["forget", one, "--hard"], b"y\n")
     assert code == 0
     assert "Erase this 1 memory for good?" in said
-    code, said = _on_a_terminal(["forget", two], data)
+    code, said = on_a_terminal(["forget", two])
     assert code == 0
     assert "[y/N]" not in said
     assert cli("list").out == ""
 
 
-def test_a_person_is_asked_before_someone_is_erased_from_every_agent(cli, remember, data: Path) -> None:
+def test_a_person_is_asked_before_someone_is_erased_from_every_agent(cli, remember, on_a_terminal) -> None:
     for agent in ("default", "work"):
         remember("she likes tea", "--user", "alice", "--agent", agent)
-    code, said = _on_a_terminal(["forget", "--user", "alice", "--hard"], data, b"n\n")
+    code, said = on_a_terminal(["forget", "--user", "alice", "--hard"], b"n\n")
     assert code == 1
     asked = "Erase these 2 memories of 2 agents: default (1), work (1) for good? [y/N]"
     assert asked in " ".join(said.split())

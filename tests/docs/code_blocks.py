@@ -26,3 +26,17 @@ def blocks_of(document: str, language: str) -> list[str]:
 def without_files(document: str) -> str:
     """The document without the files that its readers are to write: what they name need not exist yet."""
     return _BLOCK.sub(lambda match: "" if match["file"] else match[0], document)
+
+
+def shell_steps(document: str) -> list[tuple[str, list[str]]]:
+    """Each shell block with the lines of the block right after it: what it prints, where that is shown."""
+    steps: list[tuple[str, list[str]]] = []
+    end = -1
+    for match in _BLOCK.finditer(document):
+        if match["language"] == "sh":
+            steps.append((match["code"], []))
+            end = match.end()
+        elif match["language"] == "" and end >= 0 and not document[end : match.start()].strip():
+            steps[-1][1].extend(match["code"].splitlines())
+            end = -1
+    return steps

@@ -13,14 +13,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from code_blocks import ROOT, blocks_of
+from code_blocks import ROOT, blocks_of, shell_steps
 from server_process import SECONDS, ServerProcess, environment, run_server
 
 from commonplace import config
 
 DOCUMENTS = {
-    str(path.relative_to(ROOT)): path.read_text("utf-8") for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
+    str(path.relative_to(ROOT)): path.read_text("utf-8")
+    for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "recipes").glob("*.md"))
 }
+#: Documents that show what their commands print.
+LESSONS = [name for name in DOCUMENTS if name == "docs/tutorial.md" or name.startswith("docs/recipes/")]
 #: Words that readers replace by their own, and what stands in their place here.
 PLACEHOLDERS = {
     "docs/amp.md": {"lesson_0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f": "$(amp list --type lesson --json | first id)"},
@@ -73,7 +76,9 @@ def commands(document: str) -> str:
     return "\n".join([*blocks_of(document, "sh"), *typed])
 
 
-@pytest.mark.parametrize("name", sorted(name for name in DOCUMENTS if commands(DOCUMENTS[name])))
+@pytest.mark.parametrize(
+    "name", sorted(name for name in DOCUMENTS if commands(DOCUMENTS[name]) and name not in LESSONS)
+)
 def test_commands_work_in_the_order_they_are_shown(name: str, server: ServerProcess, tmp_path: Path) -> None:
     if shutil.which("curl") is None:
         pytest.skip("curl is not installed; on Debian: apt-get install curl")
@@ -84,6 +89,53 @@ def test_commands_work_in_the_order_they_are_shown(name: str, server: ServerProc
         ["bash", "-c", script], cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+_END = "--- end of step ---"
+
+
+@pytest.mark.parametrize("name", sorted(name for name in LESSONS if shell_steps(DOCUMENTS[name])))
+def test_a_lesson_prints_what_it_shows(name: str, server: ServerProcess, tmp_path: Path) -> None:
+    """With the model of the package; `…` stands for what differs each time."""
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed; on Debian: apt-get install curl")
+    steps = shell_steps(DOCUMENTS[name])
+    script = PRELUDE + as_here("".join(f"{code}\necho; echo '{_END}'\n" for code, _ in steps), name, server)
+    settings = environment(tmp_path / "data", HOME=str(tmp_path), FIRST=_FIRST, COMMONPLACE_EMBEDDER="encoder")
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, timeout=240, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    wrong = [
+        f"{code}\nshows {missing}, and prints\n{printed}"
+        for (code, shown), printed in zip(steps, done.stdout.split(_END), strict=False)
+        if (missing := lines_not_printed(shown, printed))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def lines_not_printed(shown: list[str], printed: str) -> list[str]:
+    """Those that are not among what was printed, or not in this order."""
+    lines = iter([" ".join(line.split()) for line in printed.splitlines()])
+
+    def printed_next(line: str) -> bool:
+        pattern = re.escape(" ".join(line.split())).replace("…", ".*")
+        return any(re.fullmatch(pattern, found) for found in lines)
+
+    return [line for line in shown if not printed_next(line)]
+
+
+@pytest.mark.parametrize(
+    ("shown", "missing"),
+    [
+        (["remembered …", "a b"], []),
+        (["a b", "remembered …"], ["remembered …"]),
+        (["forgot 1 memory"], ["forgot 1 memory"]),
+    ],
+)
+def test_a_line_that_is_not_printed_is_noticed(shown: list[str], missing: list[str]) -> None:
+    assert lines_not_printed(shown, "remembered 0198\n\na\tb\n") == missing
 
 
 PYTHON = {name: blocks_of(text, "python") for name, text in DOCUMENTS.items() if name != "docs/mrp.md"}

@@ -198,8 +198,9 @@ def test_a_server_that_is_not_there() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
         waits: list[float] = []
-        spec = f"openai://127.0.0.1:{unused.getsockname()[1]}/v1?model=small"
-        with pytest.raises(Unavailable, match="cannot be reached"):
+        port = unused.getsockname()[1]
+        spec = f"openai://127.0.0.1:{port}/v1?model=small"
+        with pytest.raises(Unavailable, match=f"cannot be reached: 127.0.0.1:{port} .*Connection refused"):
             open_embedder(spec, sleep=waits.append).embed(["tea"])
     assert len(waits) == 4
 

@@ -138,4 +138,4 @@ def test_a_spent_budget_asks_no_more(endpoint: EndpointServer) -> None:
 def test_an_endpoint_that_is_not_there_is_a_note() -> None:
     judge = open_llm("llm://127.0.0.1:9/v1?model=small&timeout=1", inner=FixedJudge(0.5))
     assert judge.judge(QUESTION, ["a"]) == [0.5]
-    assert "cannot be reached" in (judge.note or "")
+    assert "cannot be reached: 127.0.0.1:9 could not be reached: Connection refused" in (judge.note or "")

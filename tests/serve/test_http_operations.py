@@ -328,8 +328,18 @@ def test_the_api_describes_itself_offline(open_server: ServerProcess) -> None:
     assert listed == {route.operation for protocol in PROTOCOLS for route in protocol.routes}
     page = open_server.get("/docs")
     assert page.headers["content-type"].startswith("text/html")
-    assert b"http://" not in page.body
-    assert b"https://" not in page.body
+    policy = page.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    parts = [open_server.get(f"/docs/{name}") for name in ("api.js", "style.css")]
+    assert [part.headers["content-type"].split(";")[0] for part in parts] == ["text/javascript", "text/css"]
+    for part in (page, *parts):
+        assert part.status == 200
+        assert part.headers["x-content-type-options"] == "nosniff"
+        assert b"http://" not in part.body
+        assert b"https://" not in part.body
+    for path in ("/docs/index.html", "/docs/..%2fopenapi.py", "/docs/nothing"):
+        assert open_server.get(path).status == 404
     assert open_server.get("/").headers["location"] == "/docs"
 
 

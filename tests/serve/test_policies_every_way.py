@@ -258,8 +258,11 @@ def test_rules_are_read_and_replaced_over_http_and_survive_a_restart(tmp_path: P
         dry = server.post("/v0/policies/dry-run", {"rules": [rule], "days": 30})
         assert dry.json == {"looked_at": 0, "counts": {"pay": 0}, "caught": []}
         assert server.call("PUT", "/v0/policies", {"rules": [rule]}).json["rules"] == [rule]
-        wrong = server.call("PUT", "/v0/policies", {"rules": [{"name": "x", "action": "forbid"}]})
-        assert (wrong.status, wrong.code) == (400, "validation_error")
+        forbids = {"rules": [{"name": "x", "action": "forbid"}]}
+        for wrong in (server.call("PUT", "/v0/policies", forbids), server.post("/v0/policies/dry-run", forbids)):
+            assert (wrong.status, wrong.code) == (400, "validation_error")
+            assert "rules[0].action must be one of" in wrong.json["error"]["message"]
+            assert 'a rule looks like {"name": "salaries"' in wrong.json["error"]["message"]
         assert server.get("/v0/policies/learned").json == {"learned": []}
         assert server.call("DELETE", "/v0/policies/learned/nothing").status == 404
     with run_server(tmp_path) as server:

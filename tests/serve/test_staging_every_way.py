@@ -16,6 +16,7 @@ import pytest
 from governed_place import Document, Place, everything, keep_attestation, said
 from mcp_process import run_mcp
 from server_process import run_server
+from trusty_process import http_call, run_trusty
 
 pytestmark = pytest.mark.process
 RULES = """
@@ -89,6 +90,13 @@ def _trusty_fact(at: Place, agent: str, target: Document, text: str, wait: Docum
     return at.tool("/mcp/trusty", "kg_assert", {"palace": agent, **_fact(text)})
 
 
+def _companion(at: Place, agent: str, method: str, path: str, body: Document | None = None) -> str:
+    """Over the HTTP server that trusty-memory's tools have beside them."""
+    _palace(at, agent)
+    with run_trusty(at.data, "--http", "127.0.0.1:0") as client:
+        return http_call(client.port, method, f"/api/v1/palaces/{agent}/{path}", body).body.decode()
+
+
 def _import(at: Place, agent: str, target: Document, text: str, wait: Document) -> str:
     file = at.data / f"{agent}.json"
     file.write_text(json.dumps([{"id": agent, "memory": text, "agent_id": agent}]), "utf-8")
@@ -116,6 +124,7 @@ REMEMBER: dict[str, Row] = {
     "AMP tool": Row(lambda at, a, t, x, w: at.tool("/mcp/amp", "amp_store", {"record": _record(a, x), **w})),
     "OpenWOP": Row(lambda at, a, t, x, w: at.post("/openwop/memory", {"memoryRef": a, "entry": {"content": x}}), False),
     "trusty": Row(_trusty_remember, False),
+    "trusty companion": Row(lambda at, a, t, x, w: _companion(at, a, "POST", "drawers", {"content": x}), False),
     "SDK": Row(lambda at, a, t, x, w: at.local(lambda memory: memory.remember(x, agent_id=a, **w))),
     "SDK of a server": Row(lambda at, a, t, x, w: at.remote(lambda memory: memory.remember(x, agent_id=a, **w))),
     "CLI": Row(lambda at, a, t, x, w: at.command("remember", x, "--agent", a, *_flags(w))),
@@ -154,6 +163,7 @@ FORGET: dict[str, Row] = {
         lambda at, a, t, x, w: at.server.call("DELETE", f"/openwop/memory/{t['id']}?memoryRef={a}").body.decode(), False
     ),
     "trusty": Row(_trusty_forget, False),
+    "trusty companion": Row(lambda at, a, t, x, w: _companion(at, a, "DELETE", f"drawers/{t['id']}"), False),
     "SDK": Row(lambda at, a, t, x, w: at.local(lambda memory: memory.forget([t["id"]], agent_id=a, **w))),
     "SDK of a server": Row(lambda at, a, t, x, w: at.remote(lambda memory: memory.forget([t["id"]], agent_id=a, **w))),
     "CLI": Row(lambda at, a, t, x, w: at.command("forget", t["id"], "--agent", a, *(_flags(w) or ["--yes"]))),
@@ -173,6 +183,7 @@ STATEMENT: dict[str, Row] = {
     "JSON-RPC": Row(lambda at, a, t, x, w: _rpc(at, "kg_assert", {"agent_id": a, **_fact(x), **w})),
     "MCP": Row(lambda at, a, t, x, w: at.tool("/mcp/full", "graph_assert", {"agent_id": a, **_fact(x), **w})),
     "trusty": Row(_trusty_fact, False),
+    "trusty companion": Row(lambda at, a, t, x, w: _companion(at, a, "POST", "kg", _fact(x)), False),
     "SDK": Row(lambda at, a, t, x, w: at.local(lambda memory: memory.graph_assert("it", "is", x, agent_id=a, **w))),
     "SDK of a server": Row(
         lambda at, a, t, x, w: at.remote(lambda memory: memory.graph_assert("it", "is", x, agent_id=a, **w))

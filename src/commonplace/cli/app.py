@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from itertools import groupby
 from typing import Annotated, Any
@@ -17,7 +18,7 @@ from commonplace.cli import PIPE_CLOSED
 from commonplace.cli.support.command import option
 
 _HEADINGS = {
-    "Start here": ("demo", "serve", "mcp", "install"),
+    "Start here": ("demo", "serve", "mcp", "install", "completion"),
     "Remember and recall": ("remember", "recall"),
     "Single memories": ("get", "list", "history", "update", "procedure"),
     "Forget, merge, expire": ("forget", "merge", "expire", "undo"),
@@ -43,6 +44,7 @@ _HEADINGS = {
 COMMANDS = {name: heading for heading, names in _HEADINGS.items() for name in names}
 #: As commands were called at first; scripts use these names.
 _ALIASES = {"reviews": "review"}
+_DESTRUCTIVE = frozenset({"expire", "forget"})
 
 
 class HeadedGroup(TyperGroup):
@@ -56,6 +58,14 @@ class HeadedGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         return super().get_command(ctx, _ALIASES.get(cmd_name, cmd_name))
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except Exception as error:
+            if message := getattr(error, "message", None):
+                error.message = message.rstrip(".") + _suggestion(args[0], self.commands)  # type: ignore[attr-defined]
+            raise
+
     def invoke(self, ctx: Any) -> Any:
         try:
             result = super().invoke(ctx)
@@ -65,6 +75,13 @@ class HeadedGroup(TyperGroup):
             # Python flushes stdout once more at exit; that flush must have somewhere to go.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(PIPE_CLOSED) from None
+
+
+def _suggestion(typed: str, known: Iterable[str]) -> str:
+    """What was probably meant. What takes memories away comes only first: `exp` is not answered with `expire`."""
+    close = get_close_matches(typed, known)
+    meant = [name for name in close if name == close[0] or name not in _DESTRUCTIVE]
+    return f". Did you mean {' or '.join(map(repr, meant))}?" if meant else ""
 
 
 def tree(root: Callable[..., None], package: str, commands: Mapping[str, str], args: Sequence[str], name: str) -> Any:
@@ -87,6 +104,7 @@ def tree(root: Callable[..., None], package: str, commands: Mapping[str, str], a
         module.commands.join(app, command, commands[command])
     found: Any = typer.main.get_command(app)
     found.commands = {command: found.commands[command] for command in wanted}  # typer puts groups last
+    found.suggest_commands = False  # ours are better: see _suggestion
     return found
 
 

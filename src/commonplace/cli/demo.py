@@ -118,8 +118,8 @@ def _walk(tour: _Tour) -> None:
     say("7. Some things a person should see first. Staged, invisible, then approved.")
     run("remember", "Alice may approve payments up to 500 euros", "--tag", "payments", "--approval")
     run("list", "--tag", "payments")
-    run("reviews", "list")
-    run("reviews", "approve", tour.waiting_review(), "--reviewer", "bob")
+    run("review", "list")
+    run("review", "approve", tour.waiting_review(), "--reviewer", "bob")
     run("list", "--tag", "payments")
 
     say("8. An acknowledged memory survives anything. This program is killed right after its answer:")

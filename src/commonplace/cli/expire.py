@@ -62,4 +62,4 @@ def expire(
     said = f"{_DONE[answer.action_taken]} {plural(done, 'memory')}"
     if done < answer.matched_count:
         said += f" of {answer.matched_count:,}"
-    return Answer(answer, said, exit_code=FAILURE if failed else OK, notes=failed)
+    return Answer(answer, said, exit_code=FAILURE if failed else OK, notes=failed, nothing=not answer.matched_count)

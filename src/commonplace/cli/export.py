@@ -46,7 +46,11 @@ def export(
     if target is None:
         print(shown, file=sys.stderr)
         return None
-    return Answer({"path": str(target), "counts": counts}, f"{shown} to {target} ({size(target.stat().st_size)})")
+    return Answer(
+        {"path": str(target), "counts": counts},
+        f"{shown} to {target} ({size(target.stat().st_size)})",
+        nothing=not what,
+    )
 
 
 _WORDS = {"memory": "memory", "version": "version", "statement": "statement", "palace": "palace"}

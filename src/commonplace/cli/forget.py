@@ -106,7 +106,8 @@ def forget(
     failed = [outcome.error for outcome in answer.stores if outcome.error is not None]
     if answer.remaining_ids:
         done += f"; {plural(len(answer.remaining_ids), 'memory')} of what was meant could not be"
-    return Answer(answer, done, remarks, FAILURE if failed else MISTAKE if missed else OK, failed)
+    nothing = not (answer.forgotten_ids or all_agents)
+    return Answer(answer, done, remarks, FAILURE if failed else MISTAKE if missed else OK, failed, nothing)
 
 
 def _undo(run: Session, ids: list[str], reason: str | None) -> Answer:

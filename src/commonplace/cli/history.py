@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from commonplace.cli.support import options
 from commonplace.cli.support.command import Answer, Commands, Session
-from commonplace.cli.support.output import Document, body, flattened, line, moment, on_terminal, row, text_of
+from commonplace.cli.support.output import Document, body, flattened, heading, line, moment, on_terminal, row, text_of
 
 _OF_EVERY_VERSION = ("version", "updated_at", "content_hash", "recalls", "last_recalled_at")
 
@@ -30,7 +30,7 @@ def _show(versions: Sequence[Document]) -> None:
     for version in versions:
         number, when = version["version"], moment(version["updated_at"])
         if on_terminal():
-            line(f"version {number}  {when}")
+            heading(f"version {number}  {when}")
         for name, change in changes(before, version):
             if on_terminal():
                 line(f"  {name}: {change}")

@@ -45,6 +45,7 @@ def list_memories(
         found += page["memories"]
 
     whose, cursor = run.memory.agent_id, page["next_cursor"]
-    nothing = f"nothing here for agent {whose}; `commonplace status` shows which agents have memories"
+    nothing = f"nothing here for agent {whose}"
     more = None if cursor is None else f"there is more: add --all, or --cursor {cursor}"
-    return Answer({"memories": found, "next_cursor": cursor}, output.memories_table(found, nothing, more))
+    document = {"memories": found, "next_cursor": cursor}
+    return Answer(document, output.memories_table(found, nothing, more), nothing=not found)

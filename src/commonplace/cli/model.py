@@ -131,13 +131,7 @@ def build(
     if _known(name or (configured if configured in _MODELS else "encoder")) == "encoder":
         return Answer({"path": _listing()[0]["path"], "ok": True}, "the encoder is in the package: nothing to install")
     with ProgressBar("model") as progress:
-
-        def tell(what: str, step: int, steps: int) -> None:
-            progress(step, steps)
-            if not run.as_json:
-                note(what)
-
-        path = model_files.build(tell)
+        path = model_files.build(_Steps(run, progress))
     return Answer({"path": str(path), "ok": True}, f"the model is in {path}")
 
 
@@ -154,13 +148,7 @@ def add(run: Session, name: Beside) -> Answer:
 
     _known(name, _BESIDE)
     with ProgressBar("model") as progress:
-
-        def tell(what: str, step: int, steps: int) -> None:
-            progress(step, steps)
-            if not run.as_json:
-                note(what)
-
-        path = multilingual_files.install(tell)
+        path = multilingual_files.install(_Steps(run, progress))
     embedder = open_embedder(name)
     assert embedder is not None
     with ProgressBar("embedding") as progress:
@@ -192,6 +180,20 @@ def remove(
     if deleted:
         said += "; the model's files are deleted"
     return Answer({"removed": removed, "files_deleted": deleted}, said)
+
+
+class _Steps:
+    """Says each step once, and has the bar follow it."""
+
+    def __init__(self, run: Session, progress: ProgressBar) -> None:
+        self._run, self._progress = run, progress
+        self._said = ""
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        self._progress(done, total)
+        if what != self._said and not self._run.as_json:
+            note(what)
+        self._said = what
 
 
 def _known(name: str, among: tuple[str, ...] = _MODELS) -> str:

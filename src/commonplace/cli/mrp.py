@@ -152,7 +152,7 @@ def watch(
                 note(f"answering requests in {folder}; stop with Ctrl-C")
             await watch_folder(requests, pause, lambda answered: _report(answered, run.as_json), once=once)
 
-    run(answer_requests())
+    run(answer_requests(), endless=True)
 
 
 class _Pause:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
 from commonplace.cli.support.options import TYPES
-from commonplace.cli.support.output import Document, Table, body, line, minute, moment, remarks
+from commonplace.cli.support.output import Document, Table, body, minute, moment, remarks
 
 FUSIONS = ("rrf", "max", "weighted")
 
@@ -64,7 +64,8 @@ def recall(
     document = dump(response)
     problems = [f"{e['store']}: {e['error']}" for e in document.get("errors", ())]
     note = document.get("note", "").replace("min_score", "--min-score")  # which the engine calls by the wire's name
-    return Answer(document, lambda: _show(document, explain), [note, *run.warnings, *problems])
+    notes = [note, *run.warnings, *problems]
+    return Answer(document, lambda: _show(document, explain), notes, nothing=not response.results)
 
 
 def _show(document: Document, explain: bool) -> None:
@@ -82,12 +83,6 @@ def _show(document: Document, explain: bool) -> None:
     elif not document.get("note"):
         remarks(["nothing found"])
     if explain:
-        line()
-        for hit in results:
-            line(f"{hit['id']}  {_why(hit.get('explain') or {})}")
-        line(f"{document['latency_ms']} ms  {_why(document.get('explain') or {})}")
+        from commonplace.cli.support.explanation import show_explanation
 
-
-def _why(parts: Document) -> str:
-    shown = {name: f"{value:.4f}" if isinstance(value, float) else value for name, value in parts.items()}
-    return "  ".join(f"{name}={value}" for name, value in shown.items() if value is not None)
+        show_explanation(document)

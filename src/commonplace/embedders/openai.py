@@ -21,7 +21,7 @@ import numpy as np
 
 from commonplace.embedders.base import Vectors, unit_rows
 from commonplace.wire.errors import RateLimited, Unavailable, ValidationError
-from commonplace.wire.http_client import ModelEndpoint, parse_endpoint
+from commonplace.wire.http_client import ModelEndpoint, parse_endpoint, unreachable_url
 
 _BATCH = 128
 _ATTEMPTS = 5
@@ -92,9 +92,13 @@ class OpenAI:
                         raise self._refusal(error) from None
                     wait = _retry_after(error, wait)
             except (OSError, ValueError) as error:  # URLError and timeouts are OSErrors, bad JSON a ValueError
-                if isinstance(error, ValueError) or attempt == _ATTEMPTS:
-                    reason = getattr(error, "reason", None) or type(error).__name__
-                    raise Unavailable(f"{self.name} cannot be reached or understood: {reason}") from None
+                if isinstance(error, ValueError):
+                    raise Unavailable(f"{self.name} cannot be understood: {type(error).__name__}") from None
+                if attempt == _ATTEMPTS:
+                    reason = getattr(error, "reason", None)
+                    cause = reason if isinstance(reason, Exception) else error
+                    why = unreachable_url(cause, self._endpoint.url, ours=False)
+                    raise Unavailable(f"{self.name} cannot be reached: {why}") from None
             self._sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 

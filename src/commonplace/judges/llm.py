@@ -18,7 +18,7 @@ from typing import Any
 
 from commonplace.judges.base import Judge
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
-from commonplace.wire.http_client import ModelEndpoint, parse_endpoint
+from commonplace.wire.http_client import ModelEndpoint, parse_endpoint, unreachable_url
 
 _SETTINGS = ("model", "key", "calls", "tokens", "timeout", "tls")
 _MAX_ANSWER = 1 << 20
@@ -143,8 +143,9 @@ class LLMJudge:
             with error:
                 raise Unavailable(f"the judge {self.name} refused (HTTP {error.code})") from None
         except OSError as error:
-            reason = type(getattr(error, "reason", error)).__name__
-            raise Unavailable(f"the judge {self.name} cannot be reached ({reason})") from None
+            reason = getattr(error, "reason", None)
+            why = unreachable_url(reason if isinstance(reason, Exception) else error, self._endpoint.url, ours=False)
+            raise Unavailable(f"the judge {self.name} cannot be reached: {why}") from None
 
 
 def _numbers(said: str) -> list[int]:

@@ -21,7 +21,12 @@ from commonplace.wire.validate import schema, schema_names
 
 #: Anyone may ask whether the server is ready, and asking the store costs a scan: once in this many seconds is enough.
 _HEALTH_SECONDS = 1.0
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
+_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+#: The files beside the page at /docs, and what they are.
+_API_FILES = {"api.js": "text/javascript; charset=utf-8", "style.css": "text/css; charset=utf-8"}
 
 
 class _Handlers:
@@ -67,8 +72,14 @@ class _Handlers:
         return Reply(body, headers={"Content-Type": "application/json"})
 
     async def docs(self, call: Call) -> Reply:
-        page = (files("commonplace.serve") / "docs.html").read_bytes()
-        return Reply(page, headers={"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": _POLICY})
+        headers = {"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": _POLICY}
+        return Reply(_api_file("index.html"), headers=headers)
+
+    async def docs_file(self, call: Call) -> Reply:
+        name = call.path["name"]
+        if name not in _API_FILES:
+            raise NotFound(f"there is nothing at /docs/{name}; the page is at /docs")
+        return Reply(_api_file(name), headers={"Content-Type": _API_FILES[name]})
 
     async def home(self, call: Call) -> Reply:
         """Browsers are led to the page, programs to what they can call."""
@@ -95,6 +106,10 @@ class _Handlers:
         return Reply(encode(document), headers={"Content-Type": "application/schema+json"})
 
 
+def _api_file(name: str) -> bytes:
+    return (files("commonplace.serve") / "api_page" / name).read_bytes()
+
+
 def system_protocol(context: AppContext) -> ProtocolRoutes:
     handlers = _Handlers(context)
     context.has_metadata = context.authenticator.verifier is not None
@@ -107,7 +122,8 @@ def system_protocol(context: AppContext) -> ProtocolRoutes:
         route("/readyz", handlers.readyz, "Store open, indexes verified, embedder loaded."),
         route("/metrics", handlers.metrics_page, "Prometheus.", "admin"),
         route("/openapi.json", handlers.openapi_page, "This API as OpenAPI 3.1."),
-        route("/docs", handlers.docs, "This API, to read."),
+        route("/docs", handlers.docs, "This API, to read and to try."),
+        route("/docs/{name}", handlers.docs_file, "What the page is drawn with."),
         route("/schemas", handlers.schemas, "The names of all JSON Schemas."),
         route("/schemas/{name:path}", handlers.one_schema, "One JSON Schema."),
         route("/", handlers.home, "Where to begin."),

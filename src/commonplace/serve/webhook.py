@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from commonplace.serve import telemetry
 from commonplace.wire.errors import Fault, ValidationError
+from commonplace.wire.http_client import unreachable_url
 from commonplace.wire.record import Principal
 from commonplace.wire.strict_json import encode
 
@@ -135,5 +136,6 @@ class Webhook:
             error.close()
             return f"it answered {error.code}"
         except (OSError, http.client.HTTPException) as error:
-            reason = getattr(error, "reason", None) or error
-            return f"it cannot be reached: {str(reason)[:200]}"
+            reason = getattr(error, "reason", None)
+            cause = reason if isinstance(reason, Exception) else error
+            return f"it cannot be reached: {unreachable_url(cause, self._url, ours=False)}"

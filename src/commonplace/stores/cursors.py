@@ -15,8 +15,9 @@ def decode_cursor(cursor: str) -> tuple[int, str]:
     head, _, tail = cursor.partition(".")
     try:
         at = int(head, 16)
-        if abs(at) < 2**63:
+        # Only what `encode_cursor` writes: `abc` is a number in base 16, too, and would be a page that is not there.
+        if abs(at) < 2**63 and tail and f"{at:x}" == head:
             return at, tail
     except ValueError:
         pass
-    raise ValidationError(f"invalid cursor {cursor!r}; pass back next_cursor as it came", field="cursor")
+    raise ValidationError(f"invalid cursor {cursor!r:.80}; pass back next_cursor as it came", field="cursor")

@@ -180,6 +180,6 @@ class ReadScenarios(Contract):
         await s.forget(first.memories[-1].id)
         rest = await s.store.scan(reach, limit=100, cursor=first.next_cursor)
         assert [m.id for m in rest.memories] == whole[7:]
-        for nonsense in ("x", "", "x.y", "-", "f" * 40 + "." + whole[0]):
+        for nonsense in ("x", "", "x.y", "-", "abc", "f" * 40 + "." + whole[0]):
             with pytest.raises(ValidationError):
                 await s.store.scan(reach, cursor=nonsense)

@@ -22,7 +22,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from commonplace.wire.errors import Unavailable, ValidationError, fault_of
 
-DEFAULT_URL = "http://127.0.0.1:8420"
+_DEFAULT_PORT = 8420
+DEFAULT_URL = f"http://127.0.0.1:{_DEFAULT_PORT}"
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _NO_CONTENT = 204
 
@@ -93,8 +94,7 @@ class JsonClient:
             answer = response.read(None if self._max_bytes is None else self._max_bytes + 1)
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            why = getattr(error, "strerror", None) or type(error).__name__
-            raise Unavailable(f"{self._host} could not be reached: {why}; is a server running there?") from error
+            raise Unavailable(unreachable(error, self._host, connection.port, secure=self._secure)) from error
         if self._max_bytes is not None and len(answer) > self._max_bytes:
             connection.close()
             raise Unavailable(f"{self._host} answered with more than {self._max_bytes:,} bytes")
@@ -124,6 +124,33 @@ class JsonClient:
         for connection in self._idle:
             connection.close()
         self._idle.clear()
+
+
+def unreachable(error: Exception, host: str, port: int, *, secure: bool, ours: bool = True) -> str:
+    """Which host and port did not answer, why, and what to do; `ours` is a server that is started as ours is."""
+    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    why = getattr(error, "strerror", None) or type(error).__name__
+    if isinstance(error, TimeoutError):
+        return f"{where} could not be reached: no answer in time; is a server running there, and not too busy?"
+    if isinstance(error, socket.gaierror):
+        return f"{where} could not be reached: {why}; is the name of the host right?"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"{where} could not be reached: its certificate is not trusted here ({error.verify_message})"
+    if isinstance(error, ssl.SSLError):
+        return f"{where} could not be reached: it does not speak TLS; write http:// if that is meant"
+    if isinstance(error, ConnectionRefusedError) and host in _LOCAL and ours:
+        start = f"`commonplace serve{'' if port == _DEFAULT_PORT else f' --port {port}'}` starts one"
+        return f"{where} could not be reached: {why}; is a server running there? {start}"
+    if isinstance(error, http.client.HTTPException) and not secure:
+        return f"{where} could not be reached: {why}; is that a server's port, and is https:// meant?"
+    return f"{where} could not be reached: {why}; is a server running there?"
+
+
+def unreachable_url(error: Exception, url: str, *, ours: bool = True) -> str:
+    """The same of an address that was checked before."""
+    parts = urlsplit(url)
+    secure = parts.scheme == "https"
+    return unreachable(error, parts.hostname or url, parts.port or (443 if secure else 80), secure=secure, ours=ours)
 
 
 class _NoDelayConnection(http.client.HTTPConnection):

@@ -58,6 +58,24 @@ def test_codex_keeps_the_rest_of_its_toml_with_its_comments() -> None:
     assert without_server(client, "commonplace", after, PATH) == before
 
 
+@pytest.mark.parametrize(
+    "before",
+    ['mcp_servers = { other = { command = "x" } }\n', "mcp_servers = 3\n",
+     '[mcp_servers.commonplace]\ncommand = "x"\nargs = [\n["x"],\n]\n'],
+)  # fmt: skip
+def test_toml_that_is_laid_out_otherwise_is_left_alone(before: str) -> None:
+    """Nothing is written that says something else than meant, or that Codex could not read."""
+    with pytest.raises(Conflict, match="was left alone") as refused:
+        with_server(CLIENTS["codex"], SERVER, before, PATH)
+    assert "[mcp_servers.commonplace]" in refused.value.message
+
+
+def test_toml_with_dotted_keys_is_added_to() -> None:
+    after = with_server(CLIENTS["codex"], SERVER, 'mcp_servers.other.command = "x"\n[tools]\nweb = true\n', PATH)
+    assert tomllib.loads(after)["tools"] == {"web": True}
+    assert tomllib.loads(after)["mcp_servers"]["commonplace"] == clients.entry(CLIENTS["codex"], SERVER)
+
+
 @given(
     st.dictionaries(st.text(min_size=1), st.recursive(st.none() | st.booleans() | st.text(), st.lists, max_leaves=4))
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 
 import pytest
 
 from commonplace.cli.support import progress
+from commonplace.cli.support.command import Session
 
 
 class Terminal(io.StringIO):
@@ -33,3 +35,49 @@ def test_nothing_is_shown_otherwise(monkeypatch: pytest.MonkeyPatch, screen: io.
     with progress.ProgressBar("copying") as bar:
         bar(3, 4)
     assert screen.getvalue() == ""
+
+
+def test_whatever_takes_long_shows_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0)
+    monkeypatch.setenv("TERM", "xterm")
+
+    async def slow() -> str:
+        while "working" not in screen.getvalue():
+            await asyncio.sleep(0)
+        return "done"
+
+    with Session(None, None) as run:
+        assert run(slow()) == "done"
+        run._runner.close()
+
+
+def test_a_bar_within_another_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress.ProgressBar("working") as outer:
+        assert outer._timer is not None
+        outer._timer.join()
+        with progress.ProgressBar("copying") as inner:
+            assert inner._timer is not None
+            inner._timer.join()
+            assert (outer._progress, outer._timer) == (None, None)
+            assert inner._progress is not None
+    assert progress._begun == []
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_work_without_an_end_has_no_bar(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    monkeypatch.setattr("sys.stderr", Terminal() if terminal else io.StringIO())
+    begun: list[int] = []
+
+    async def watch() -> None:
+        begun.append(len(progress._begun))
+
+    with Session(None, None) as run:
+        run(watch(), endless=True)
+        run._runner.close()
+    assert begun == [0]

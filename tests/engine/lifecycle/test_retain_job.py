@@ -9,6 +9,7 @@ from crash import gone_after
 
 from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.lifecycle.retain_job import RetainJob
+from commonplace.engine.memory import expire
 from commonplace.engine.types import Draft
 from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.errors import Conflict
@@ -53,6 +54,16 @@ def test_what_waits_for_approval_is_erased_and_its_review_closed(subject: Subjec
     assert [each["id"] for each in run(subject.engine.reviews.list(WHO, "pending"))] == [other]
     with pytest.raises(Conflict):
         run(subject.engine.reviews.decide(WHO, review, Decision(True)))
+
+
+def test_of_many_that_wait_none_is_overlooked(subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expire, "_REVIEWS_AT_ONCE", 2)
+    for i in range(5):
+        stage(subject, run, f"secret {i}", privacy={"retain": 1})
+        stage(subject, run, f"no promise {i}")
+    subject.clock.advance(DAY_MS)
+    assert retain(subject, run)["erased"] == 5
+    assert "secret" not in repr(run(subject.store.records("local", "review")))
 
 
 def test_who_may_use_one_agent_learns_and_erases_nothing_of_another(subject: Subject, run: Any) -> None:

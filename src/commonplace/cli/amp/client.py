@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -16,6 +17,7 @@ from commonplace.cli.amp import options
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Data, Json, Session, with_options
 from commonplace.cli.support.output import Document, remarks
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
+from commonplace.wire.http_client import DEFAULT_URL, unreachable_url
 
 _TIMEOUT_S = 60
 _MAX_BYTES = 64 * 2**20
@@ -82,9 +84,9 @@ def _ask_server(operation: str, request: Document, url: str, token: str | None) 
     except HTTPError as refused:
         with refused:
             raise _fault(refused.code, refused.read(_MAX_BYTES), url) from None
-    except (URLError, OSError) as error:
-        reason = getattr(error, "reason", None) or error
-        raise Unavailable(f"{url} could not be reached: {reason}; is `commonplace serve` running there?") from None
+    except (OSError, HTTPException) as error:
+        reason = error.reason if isinstance(error, URLError) and isinstance(error.reason, Exception) else error
+        raise Unavailable(unreachable_url(reason, url)) from None
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -95,9 +97,14 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 def _base(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise ValidationError(f"--url takes a server's address such as http://127.0.0.1:8420, not {url!r}", field="url")
+    wrong = ValidationError(f"--url takes a server's address such as {DEFAULT_URL}, not {url!r}", field="url")
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:  # a port or an address that cannot be one
+        raise wrong from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise wrong
     return url.rstrip("/").removesuffix("/amp")
 
 

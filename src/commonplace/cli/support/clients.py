@@ -164,9 +164,10 @@ def snippet(client: McpClient, server: McpServer) -> str:
 
 def with_server(client: McpClient, server: McpServer, text: str, path: Path) -> str:
     """The settings with this server in them, everything else to the letter as it was."""
-    if client.style == "toml":
-        return _with_table(_without_table(client, server.name, text, path), _toml_table(client, server), text)
     try:
+        if client.style == "toml":
+            after = _with_table(_without_table(client, server.name, text, path), _toml_table(client, server), text)
+            return _checked_toml(client, server.name, text, after, entry(client, server))
         where = _places(client, _settings(text), server.name)[0]
         return _with_member(where, server.name, entry(client, server), text)
     except ValueError as error:
@@ -180,7 +181,7 @@ def without_server(client: McpClient, name: str, text: str, path: Path) -> str:
     try:
         after = text
         if client.style == "toml":
-            after = _without_table(client, name, text, path)
+            after = _checked_toml(client, name, text, _without_table(client, name, text, path), None)
         else:
             for where in _places(client, _settings(text), name):
                 after = _without_member(where, name, after)
@@ -305,6 +306,25 @@ def _member(node: jsonc.Node, key: str) -> jsonc.Member | None:
 def _checked(after: str, expected: dict[str, Any]) -> str:
     """Never write settings that say something else than meant, however oddly they were laid out."""
     if jsonc.parse(after).value != expected:
+        raise ValueError("it is laid out in a way that is not understood here")
+    return after
+
+
+def _checked_toml(client: McpClient, name: str, text: str, after: str, wanted: dict[str, Any] | None) -> str:
+    """The same of TOML, where a list over several lines or a table on one is not told from a heading by its line."""
+    before = tomllib.loads(text)
+    if not isinstance(before.get(client.key, {}), dict):
+        raise ValueError(f"{client.key} in it is not a table")
+    servers = {key: value for key, value in before.get(client.key, {}).items() if key != name}
+    if wanted is not None:
+        servers[name] = wanted
+    expected = {**before, client.key: servers}
+    try:
+        found = tomllib.loads(after)
+    except tomllib.TOMLDecodeError:
+        found = {}
+    # A table that only named its servers goes with the last of them.
+    if found != expected and (servers or found != {key: value for key, value in before.items() if key != client.key}):
         raise ValueError("it is laid out in a way that is not understood here")
     return after
 

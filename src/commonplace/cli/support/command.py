@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 
@@ -35,6 +35,7 @@ Body = TypeVar("Body", bound=Callable[..., "Answer | None"])
 OPERATOR = Principal()
 
 _PART_OF_ID = re.compile(r"[0-9a-f-]{6,35}\Z")
+_MAX_AGENTS = 10  # named in a hint
 _PAGES = 5  # of 1,000: where there are more memories than this, shortened ids are not looked for
 
 
@@ -84,6 +85,7 @@ class Answer:
     remarks: Iterable[str | None] = ()  # for people, after it: each once, marked as a note
     exit_code: int = OK
     notes: Iterable[str] = ()  # for people, after it: on stderr as they are
+    nothing: bool = False  # whether an agent without memories would explain it
 
     @classmethod
     def preview(cls, verb: str, memories: list[dict[str, Any]], **more: Any) -> Answer:
@@ -119,6 +121,7 @@ class Session:
         self.existing = existing  # whether a store that is not there is the user's mistake
         self.warnings: list[str] = []
         self._log = _WarningLog(self.warnings)
+        self._asked = False
 
     @cached_property
     def memory(self) -> Memory:
@@ -161,8 +164,15 @@ class Session:
         """Whether there is a person to ask."""
         return not self.as_json and sys.stdin.isatty() and sys.stderr.isatty()
 
-    def __call__(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._runner.run(work)
+    def __call__(self, work: Coroutine[Any, Any, T], *, endless: bool = False) -> T:
+        """`endless` work shows no bar, however long it takes."""
+        self._asked = True
+        if endless or not sys.stderr.isatty():
+            return self._runner.run(work)
+        from commonplace.cli.support.progress import ProgressBar
+
+        with ProgressBar("working"):
+            return self._runner.run(work)
 
     def __enter__(self) -> Session:
         logging.getLogger("commonplace").addHandler(self._log)
@@ -175,6 +185,24 @@ class Session:
                     runner.run(self.memory.close())
         finally:
             logging.getLogger("commonplace").removeHandler(self._log)
+
+    def agent_hint(self) -> str | None:
+        """Which agents have memories, where the one that was named has none; whoever runs a command may know all."""
+        from difflib import get_close_matches
+
+        if not self._asked:  # a mistake that was noticed before a store was opened opens none
+            return None
+        memory = self.memory
+        if self(memory.list(limit=1))["memories"]:
+            return None
+        named = self(memory.status())["agents"]  # without those whose name holds a secret
+        if not named:
+            return None
+        close = get_close_matches(memory.agent_id, named, 1)
+        meant = f"did you mean {output.label(close[0])}? " if close else ""
+        shown = ", ".join(output.label(name) for name in list(named)[:_MAX_AGENTS])
+        rest = f" and {len(named) - _MAX_AGENTS:,} more" if len(named) > _MAX_AGENTS else ""
+        return f"agent {output.label(memory.agent_id)} has no memories; {meant}those that have: {shown}{rest}"
 
     def id(self, ref: str) -> str:
         """The id a shortened one stands for; anything else as it is, for the engine to judge."""
@@ -235,7 +263,28 @@ def session_command(body: Body, *, existing: bool = True, agent: str = AGENT) ->
         return Session(data, agent, as_json=as_json, existing=existing)
 
     agent_option = Annotated[str | None, option("--agent NAME", agent)]
-    return with_options(body, start, as_json=(Json, False), data=(Data, None), agent=(agent_option, None))
+    hinted = _with_agent_hint(body) if existing else body
+    return with_options(hinted, start, as_json=(Json, False), data=(Data, None), agent=(agent_option, None))
+
+
+def _with_agent_hint(body: Body) -> Body:
+    """A name that nobody wrote under is a typing mistake more often than not: say so where nothing else would."""
+
+    @wraps(body)
+    def hinted(run: Session, **given: Any) -> Answer | None:
+        try:
+            answer = body(run, **given)
+        except NotFound as fault:
+            if hint := run.agent_hint():
+                raise NotFound(f"{fault.message}; {hint}", **fault.details) from None
+            raise
+        if answer is not None and not run.as_json:
+            empty_table = isinstance(answer.shown, output.Table) and not answer.shown.rows
+            if answer.nothing or (empty_table and run.agent is not None):
+                answer.remarks = [*answer.remarks, run.agent_hint()]
+        return answer
+
+    return cast(Body, hinted)
 
 
 def with_options(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from commonplace.cli import FAILURE, INTERRUPTED, MISTAKE, OK
-from commonplace.cli.support.output import emit, visible
+from commonplace.cli.support.output import emit, styled, visible
 from commonplace.wire.errors import Fault
 from commonplace.wire.words import shorten
 
@@ -43,7 +43,7 @@ def report(error: Exception, *, as_json: bool, program: str = "commonplace", arg
     code, message, details = describe(error)
     if not as_json:
         message = _by_option(message, str(details.get("field", "")), args)
-        print(f"{program}: {visible(message)}", file=sys.stderr)
+        print(f"{styled(f'{program}:', 'error', sys.stderr)} {visible(message)}", file=sys.stderr)
     elif program == "amp":  # the envelope of its protocol, which has no details
         emit({"success": False, "error": {"code": code, "message": message}})
     else:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
@@ -18,6 +18,7 @@ from commonplace.wire.words import plural as plural, shorten
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 Document = dict[str, Any]
 
@@ -28,15 +29,25 @@ _CONTROLS = {c: "\ufffd" for c in (*range(32), *range(127, 160), *_BIDI) if chr(
 _ESCAPES = {c: f"\\u{c:04x}" for c in _CONTROLS if c >= 127}  # what JSON itself leaves as it is
 _TIMES = ("created_at", "updated_at", "expires_at", "last_recalled_at")
 _MAX_CELL_CHARS = 600
-#: An id must stay on one line to be copied, with the comma or semicolon after it.
-_ID_WORD = re.compile(r"\S*[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}[;,]?(?=\s|$)")
-_MAX_ID_WIDTH = 48
-_WIDE_TERMINAL = 120  # columns, from which on there is room for ids beside all else
+_MIN_CELL_CHARS = 6
+_MAX_WORD_CHARS = 16  # what is longer is broken before anything else is
+_GAP_CHARS = 2  # between two columns
+#: What must stay on one line to be copied.
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_STYLES = {"bold": "1", "name": "36", "good": "32", "note": "33", "error": "1;31"}
+_WORDS = {"ok": "green", "yes": "green", "approved": "green", "damaged": "red", "failed": "red", "rejected": "red"}
 
 
 def on_terminal() -> bool:
     """Whether a person looks at stdout; anything else gets plain lines."""
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def styled(text: str, style: str, stream: TextIO | None = None) -> str:
+    """In colour where a person looks at the stream (stdout unless said otherwise) and has not asked for none."""
+    stream = stream or sys.stdout
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not stream.isatty()
+    return text if plain else f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
 
 
 def emit(document: Any) -> None:
@@ -53,24 +64,21 @@ def row(cells: Iterable[Any]) -> None:
     _write("\t".join(flat(cell) for cell in cells))
 
 
-def note(text: str) -> None:
+def note(text: str, mark: str = "") -> None:
     """Something worth knowing that is not the answer, on stderr."""
     sys.stdout.flush()  # so that the two streams, read together, keep their order
-    print(visible(text), file=sys.stderr)
+    print(f"{styled(mark, 'note', sys.stderr) if mark else ''}{visible(text)}", file=sys.stderr)
 
 
 def remarks(notes: Iterable[str | None]) -> None:
     """Each thing worth knowing once, on stderr."""
     for text in dict.fromkeys(text for text in notes if text):
-        note(f"note: {text}")
+        note(text, "note: ")
 
 
 def heading(text: str) -> None:
     """Bold on a terminal."""
-    if on_terminal():
-        _console().print(visible(text), style="bold")
-    else:
-        line(text)
+    _write(styled(visible(text), "bold"))
 
 
 def confirm(question: str) -> None:
@@ -89,13 +97,13 @@ class Table:
     """
 
     headers: Sequence[str]
-    rows: Iterable[Sequence[Any]]
+    rows: Sequence[Sequence[Any]]
     piped: Iterable[Sequence[Any]] | None = None
     empty: str | None = None  # what to say of no rows
     more: str | None = None  # what to say of rows that are not in it
 
     def print(self) -> None:
-        rows = list(self.rows)
+        rows = self.rows
         if not rows:
             if self.empty is not None:
                 note(self.empty)
@@ -107,31 +115,57 @@ class Table:
         if self.more is not None:
             note(self.more)
 
-    def _print_rich(self, rows: list[Sequence[Any]]) -> None:
+    def _print_rich(self, rows: Sequence[Sequence[Any]]) -> None:
         from rich import box
+        from rich.cells import cell_len
         from rich.table import Table
-        from rich.text import Text
-
-        def cell(value: Any) -> Text:
-            if isinstance(value, tuple):
-                return Text.assemble(_cut(value[0]), "\n", (visible(value[1]), "dim"))
-            if isinstance(value, float):
-                return Text(f"{value:.4f}")
-            return Text(f"{value:,}" if isinstance(value, int) else _cut(str(value)))
 
         console = _console()
-        narrow = console.width < _WIDE_TERMINAL
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-        for header, *column in zip(self.headers, *rows, strict=True):
+        cells = [[_cell(value) for value in values] for values in rows]
+        columns = list(zip(*rows, strict=True))
+        wanted = [
+            max(len(header), *(max(map(cell_len, cell.plain.split("\n"))) for cell in column))
+            for header, column in zip(self.headers, zip(*cells, strict=True), strict=True)
+        ]
+        # What a column cannot do without: its ids whole; its words, too, or if need be a few characters of them.
+        ids = [max(map(_id_width, column)) for column in columns]
+        words = [width or max(map(_word_width, column)) for width, column in zip(ids, columns, strict=True)]
+        room = console.width - _GAP_CHARS * (len(wanted) - 1)
+        widths = column_widths(words, wanted, room)
+        widths = widths or column_widths([width or _MIN_CELL_CHARS for width in ids], wanted, room)
+        if widths is None:
+            self._print_blocks(rows)
+            return
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold")
+        for header, width, column in zip(self.headers, widths, columns, strict=True):
             numeric = all(isinstance(value, (int, float)) for value in column)
-            least = max((_id_width(value) for value in column), default=0) or None
-            justify: Any = "right" if numeric else "left"
-            # In little room Rich shrinks every column below its least width, but not one whose width is fixed.
-            room: Any = {"width": least} if least and narrow else {"min_width": least}
-            table.add_column(header, justify=justify, overflow="fold", no_wrap=numeric, **room)
-        for values in rows:
-            table.add_row(*(cell(value) for value in values))
+            table.add_column(header, justify="right" if numeric else "left", overflow="fold", width=width)
+        for row_cells in cells:
+            table.add_row(*row_cells)
         console.print(table)
+
+    def _print_blocks(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Each row as names and values: the ids of a row are wider than the terminal, and cut ones are of no use."""
+        for number, values in enumerate(rows):
+            if number:
+                line()
+            fields: dict[str, Any] = {}
+            for header, value in zip(self.headers, values, strict=True):
+                fields |= {header: value[0], "id": value[1]} if isinstance(value, tuple) else {header: value}
+            print_fields({name: flat(value) for name, value in fields.items()})
+
+
+def column_widths(least: Sequence[int], wanted: Sequence[int], room: int) -> list[int] | None:
+    """How wide each column is: as it wants to be, or what there is room for, shared out; None if not even the least."""
+    widths = [min(pair) for pair in zip(least, wanted, strict=True)]
+    left = room - sum(widths)
+    if left < 0:
+        return None
+    while left and (short := [place for place, width in enumerate(widths) if width < wanted[place]]):
+        narrowest = min(short, key=lambda place: widths[place])
+        widths[narrowest] += 1
+        left -= 1
+    return widths
 
 
 def memories_table(memories: Sequence[Document], empty: str | None = None, more: str | None = None) -> Table:
@@ -149,7 +183,7 @@ def print_fields(fields: Mapping[str, Any]) -> None:
     kept = {name: value for name, value in fields.items() if value not in (None, "", [], {})}
     width = max(map(len, kept), default=0)
     for name, value in kept.items():
-        line(f"{name:<{width}}  {value}")
+        _write(f"{styled(visible(f'{name:<{width}}'), 'name')}  {visible(str(value))}")
 
 
 def print_record(record: Document) -> None:
@@ -241,6 +275,30 @@ def _console() -> Console:
     return Console(file=sys.stdout, highlight=False, emoji=False, markup=False)
 
 
+def _id_width(value: Any) -> int:
+    return max((len(found) for part in _parts(value) for found in _ID.findall(str(part))), default=0)
+
+
+def _word_width(value: Any) -> int:
+    words = (len(word) for part in _parts(value) for word in str(part).split())
+    return min(max(words, default=0), _MAX_WORD_CHARS)
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _cell(value: Any) -> Text:
+    from rich.text import Text
+
+    if isinstance(value, tuple):
+        return Text.assemble(_cut(value[0]), "\n", (visible(value[1]), "dim"))
+    if isinstance(value, float):
+        return Text(f"{value:.4f}", "cyan")
+    text = f"{value:,}" if isinstance(value, int) else _cut(str(value))
+    return Text(text, _WORDS.get(text, ""))
+
+
 def _tags(memory: Document) -> list[str]:
     found = (memory.get("metadata") or {}).get("tags")
     return [str(tag) for tag in found] if isinstance(found, list) else []
@@ -248,12 +306,6 @@ def _tags(memory: Document) -> list[str]:
 
 def _kind(memory: Document) -> str:
     return f"{memory['type']} (archived)" if memory.get("status") == "archived" else str(memory["type"])
-
-
-def _id_width(value: Any) -> int:
-    """How wide the longest id in a cell is; 0 where there is none."""
-    text = value[1] if isinstance(value, tuple) else value if isinstance(value, str) else ""
-    return min(max((len(word) for word in _ID_WORD.findall(text)), default=0), _MAX_ID_WIDTH)
 
 
 def _cut(text: str) -> str:

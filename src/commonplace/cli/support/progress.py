@@ -11,9 +11,15 @@ if TYPE_CHECKING:
 
 PATIENCE_SECONDS = 2.0
 
+#: The bars that are begun and not ended, the innermost last: only that one is shown, as two would share their lines.
+_begun: list[ProgressBar] = []
+
 
 class ProgressBar:
-    """Call it with (done, total); it may be called from any thread."""
+    """Call it with (done, total); it may be called from any thread. Until it is, it moves without a measure.
+
+    Bars are begun and ended by one thread, one within the other.
+    """
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -30,27 +36,37 @@ class ProgressBar:
 
     def __enter__(self) -> ProgressBar:
         if sys.stderr.isatty():
+            if _begun:
+                _begun[-1]._hide()
+            _begun.append(self)
             self._timer = threading.Timer(PATIENCE_SECONDS, self._appear)
             self._timer.daemon = True
             self._timer.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        if self in _begun:
+            _begun.remove(self)
+        self._hide()
+
+    def _hide(self) -> None:
         with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
             if self._progress is not None:
                 self._progress.stop()
-            self._timer = None
+            self._timer = self._progress = None
 
     def _appear(self) -> None:
         from rich.console import Console
-        from rich.progress import Progress
+        from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
         with self._lock:
             if self._timer is None:
                 return
-            self._progress = Progress(console=Console(file=sys.stderr), transient=True)
+            # The spinner and the time move also while nothing is counted.
+            columns = SpinnerColumn(), *Progress.get_default_columns()[:3], TimeElapsedColumn()
+            self._progress = Progress(*columns, console=Console(file=sys.stderr), transient=True)
             self._task = self._progress.add_task(self._label, total=None)
             self._progress.start()
             self._update()

@@ -37,6 +37,8 @@ class Operation(NamedTuple):
     field: str = ""
 
 
+_WITH_RULES = ("policies", "policies.dry-run")
+
 #: Every operation that needs nothing but its request, by its name on the wire.
 OPERATIONS: Mapping[str, Operation] = {
     "remember": Operation(Memorywire.remember, RememberRequest),
@@ -112,7 +114,8 @@ def prepare(operation: str, request: Any, *, typed: bool = False) -> Callable[[M
         message = parse(takes, request)
         return lambda memorywire: method(memorywire, message)
     if takes is not None and not typed:
-        check(f"memorywire/operations/{takes}", _without_items(request) if takes == "remember.batch" else request)
+        whole = _without_items(request) if takes == "remember.batch" else request
+        check(f"memorywire/operations/{takes}", _without_rules(whole) if takes in _WITH_RULES else whole)
     arguments = {name: _whole(value) for name, value in request.items()}
     return lambda memorywire: method(memorywire, **arguments)
 
@@ -131,6 +134,12 @@ def _without_items(request: Any) -> Any:
     if not isinstance(request, dict) or not isinstance(request.get("items"), list):
         return request
     return {**request, "items": [{}] * len(request["items"])}
+
+
+def _without_rules(request: Any) -> Any:
+    """A request about rules as a whole: the engine reads them, and says of one that is wrong how a right one looks."""
+    rules = request.get("rules") if isinstance(request, dict) else None
+    return {**request, "rules": []} if isinstance(rules, list) and rules else request
 
 
 def _whole(value: Any) -> Any:

@@ -100,7 +100,7 @@ def parse_rules(documents: Any, where: str) -> tuple[Rule, ...]:
     except ValidationError as fault:
         said = fault.message.removeprefix("rules").replace("rules[", f"{where}[")
         field = str(fault.details.get("field", "rules"))
-        raise _malformed(f"{where}: {said.lstrip(' .')}", field) from None
+        raise _malformed(f"{where}{said}" if said[:1] == "[" else f"{where}: {said.lstrip(' .')}", field) from None
     rules = tuple(_rule(document, f"{where}[{place}]") for place, document in enumerate(documents))
     names = [rule.name for rule in rules]
     if len(set(names)) != len(names):

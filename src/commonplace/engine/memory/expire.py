@@ -20,6 +20,7 @@ from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import Memory, Principal, replace_fields
 from commonplace.wire.times import DAY_MS
 
+_REVIEWS_AT_ONCE = 200  # of thousands that wait: reading them must keep nobody else from being answered
 DEMOTION = 0.25
 
 
@@ -145,11 +146,14 @@ async def overdue(core: Core, who: Principal) -> Overdue:
             found.memories[agent] = memories
             found._add(min(m.expires_at or 0 for m in memories))
     # A write that waits, or was turned down, became no memory, but its review quotes it and the promise was made.
-    for record in await core.primary.records(who.tenant, REVIEW):
-        due = retention_end(record.value)
-        if due is not None and due <= core.clock() and who.may_use(record.value["agent_id"]):
-            found.drafts.setdefault(record.value["agent_id"], []).append(record.value["memory_id"])
-            found._add(due)
+    after: str | None = None
+    while reviews := await core.primary.records_page(who.tenant, REVIEW, {}, after=after, limit=_REVIEWS_AT_ONCE):
+        for record in reviews:
+            due = retention_end(record.value)
+            if due is not None and due <= core.clock() and who.may_use(record.value["agent_id"]):
+                found.drafts.setdefault(record.value["agent_id"], []).append(record.value["memory_id"])
+                found._add(due)
+        after = reviews[-1].key
     return found
 
 

@@ -1,0 +1,220 @@
+"""What a person sees at a terminal: colour and tables there and nowhere else, ids that can be copied, bars, hints."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commonplace.cli.app import COMMANDS, _suggestion
+from commonplace.cli.support.explanation import bar
+from commonplace.cli.support.output import column_widths
+
+OnTerminal = Callable[..., tuple[int, str]]
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def _lines(screen: str) -> list[str]:
+    return _ESCAPES.sub("", screen).replace("\r", "").splitlines()
+
+
+def _ids(document: Any) -> set[str]:
+    return set(re.findall(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", str(document)))
+
+
+@pytest.fixture
+def filled(cli: Any, remember: Callable[..., str], data: Path) -> str:
+    """Something in every table."""
+    data.mkdir()
+    (data / "commonplace.toml").write_text('[lifecycle]\nexpire = ["confidence_below=0.5"]\n', "utf-8")
+    remember("Bob thinks the printer is haunted", "--confidence", "0.3")
+    first = remember("Alice is allergic to peanuts " + "and to more than one would think " * 4, "--tag", "food")
+    second = remember("Peanuts make Alice ill", "--user", "alice", "--agent", "default")
+    cli("remember", "Alice may approve payments", "--approval")
+    cli("kg", "assert", "Alice", "works_at", "Acme", "--provenance", first)
+    cli("merge", first, second)
+    cli("lifecycle", "run", "expire")
+    return first
+
+
+TABLES = {
+    "list": ("list",), "recall": ("recall", "peanuts"), "explain": ("recall", "peanuts", "--explain"),
+    "reviews": ("review", "list"), "audit": ("audit", "list"), "runs": ("lifecycle", "history"),
+    "statements": ("kg", "query", "Alice"), "preview": ("forget", "--where", "type=semantic", "--dry-run"),
+}  # fmt: skip
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("name", TABLES)
+def test_no_id_is_broken_at_eighty_columns(filled: str, cli: Any, on_a_terminal: OnTerminal, name: str) -> None:
+    code, screen = on_a_terminal([*TABLES[name]])
+    assert code == 0, screen
+    lines = _lines(screen)
+    assert all(len(line) <= 80 for line in lines if _ids(line))
+    shown = {id for line in lines for id in _ids(line)}
+    # What is broken over two lines is whole again once the lines are joined.
+    joined = _ids("".join(line.strip() for line in lines))
+    assert shown, screen
+    assert joined <= shown
+    assert "\x1b[" in screen
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("name", TABLES)
+def test_whoever_wants_no_colour_gets_none(filled: str, on_a_terminal: OnTerminal, name: str) -> None:
+    _, screen = on_a_terminal([*TABLES[name]], NO_COLOR="1")
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]", screen)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_pipe_gets_neither_colour_nor_boxes(filled: str, cli: Any, name: str) -> None:
+    ran = cli(*TABLES[name])
+    assert not set(ran.out + ran.err) & set("─│┃━┏┡█\x1b")
+
+
+@pytest.mark.process
+def test_rows_with_more_ids_than_fit_become_names_and_values(filled: str, on_a_terminal: OnTerminal, cli: Any) -> None:
+    code, screen = on_a_terminal(["list"], COLUMNS="40")
+    assert code == 0
+    shown = {id for line in _lines(screen) for id in _ids(line)}
+    assert shown == {memory["id"] for memory in cli("list", "--json").json["memories"]}
+    assert "─" not in screen
+
+
+@pytest.mark.process
+def test_an_explanation_is_a_table_with_bars(filled: str, on_a_terminal: OnTerminal) -> None:
+    _, screen = on_a_terminal(["recall", "peanuts", "--explain"])
+    text = "\n".join(_lines(screen))
+    assert "because of" in text
+    assert "share" in text
+    assert re.search(r"^\s*\S.*\d\.\d{4}\s+\d\.\d{4}\s+█+", text, re.MULTILINE)
+    assert re.search(r"^took\s+\d+ ms$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("value", "scale", "expected"),
+    [(1.0, 1.0, "████"), (0.5, 1.0, "██"), (0.53125, 1.0, "██▏"), (2.0, 1.0, "████"), (0.0, 1.0, ""), (-0.5, 1.0, "··"),
+     (-0.01, 1.0, ""), (1.0, 0.0, "")],
+)  # fmt: skip
+def test_a_bar_is_as_long_as_its_share(value: float, scale: float, expected: str) -> None:
+    assert bar(value, scale, 4) == expected
+
+
+@pytest.mark.parametrize(
+    ("least", "wanted", "room", "expected"),
+    [
+        ([36, 6], [40, 10], 80, [40, 10]), ([36, 6], [80, 16], 60, [44, 16]), ([36, 6], [36, 30], 44, [36, 8]),
+        ([36, 6], [50, 2], 38, [36, 2]), ([36, 36, 6], [36, 36, 6], 77, None), ([6], [3], 2, None),
+    ],
+)  # fmt: skip
+def test_room_is_shared_out_and_never_taken_from_an_id(
+    least: list[int], wanted: list[int], room: int, expected: list[int] | None
+) -> None:
+    assert column_widths(least, wanted, room) == expected
+
+
+@pytest.mark.process
+def test_mistakes_and_notes_are_coloured_for_people_alone(on_a_terminal: OnTerminal, cli: Any) -> None:
+    _, screen = on_a_terminal(["list", "--limit", "0"])
+    assert screen.startswith("\x1b[1;31mcommonplace:\x1b[0m")
+    _, plain = on_a_terminal(["list", "--limit", "0"], NO_COLOR="1")
+    assert plain.startswith("commonplace: ")
+    assert cli("list", "--limit", "0").err.startswith("commonplace: ")
+
+
+# an agent that nobody wrote under
+
+
+MISTYPED = {
+    "list": ("list",), "recall": ("recall", "tea"), "get": ("get", "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f"),
+    "history": ("history", "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f"), "kg": ("kg", "query", "Alice"),
+    "reviews": ("review", "list"), "forget": ("forget", "--where", "type=semantic"),
+    "forget an id": ("forget", "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f"),
+    "preview": ("forget", "--where", "type=semantic", "--dry-run"),
+    "update": ("update", "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f", "--content", "x"),
+    "expire": ("expire", "--type", "semantic"), "export": ("export", "-o", "nothing.jsonl"),
+    "audit": ("audit", "list"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTYPED)
+def test_a_mistyped_agent_is_told_which_there_are(
+    cli: Any, remember: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    remember("Alice drinks tea", "--agent", "assistant")
+    remember("Bob drinks tea", "--agent", "coder")
+    ran = cli(*MISTYPED[name], "--agent", "asistant")
+    assert "agent asistant has no memories; did you mean assistant? those that have: assistant, coder" in ran.err
+    assert "those that have" not in cli(*MISTYPED[name], "--agent", "assistant").err
+
+
+def test_programs_are_not_told_in_the_middle_of_an_answer(cli: Any, remember: Callable[..., str]) -> None:
+    remember("Alice drinks tea", "--agent", "assistant")
+    ran = cli("list", "--agent", "asistant", "--json")
+    assert (ran.json, ran.err) == ({"memories": [], "next_cursor": None}, "")
+
+
+def test_an_empty_store_has_nobody_to_name(cli: Any, remember: Callable[..., str]) -> None:
+    cli("forget", remember("gone"), "--hard", "--yes")
+    assert "those that have" not in cli("list", "--agent", "asistant").err
+
+
+def test_writing_under_a_new_name_is_no_mistake(cli: Any, remember: Callable[..., str]) -> None:
+    remember("Alice drinks tea", "--agent", "assistant")
+    assert cli("remember", "Bob drinks tea", "--agent", "asistant").err == ""
+
+
+# suggestions and completion
+
+
+@pytest.mark.parametrize("typed", ["exp", "expo", "expor", "exprt", "exprot", "exportt", "exports", "xport"])
+def test_who_means_export_is_not_sent_to_expire(cli: Any, typed: str) -> None:
+    refused = cli(typed)
+    assert refused.code == 1
+    assert "'export'" in refused.err
+    assert "expire" not in refused.err
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("expir", "expire"), ("expires", "expire"), ("forgt", "forget")])
+def test_who_means_to_forget_is_understood(typed: str, meant: str) -> None:
+    assert _suggestion(typed, COMMANDS).startswith(f". Did you mean '{meant}'")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_printed(cli: Any, data: Path, shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = cli("completion", shell)
+    assert ran.code == 0
+    assert "_COMMONPLACE_COMPLETE" in ran.out
+    assert cli("completion", shell, "--json").json == {"shell": shell, "script": ran.out.rstrip("\n")}
+    monkeypatch.setenv("SHELL", f"/usr/bin/{shell}")
+    assert cli("completion").out == ran.out
+    assert not data.exists(), "it begins no store"
+
+
+def test_a_shell_we_do_not_know_is_refused(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "bash, zsh, fish, not 'tcsh'" in cli("completion", "tcsh").err
+    monkeypatch.delenv("SHELL", raising=False)
+    assert "SHELL does not say which" in cli("completion").err
+
+
+@pytest.mark.process
+def test_bash_completes_by_it(cli: Any) -> None:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("bash is not installed")
+    typed = "COMP_WORDS=(commonplace rem) COMP_CWORD=1; _commonplace_completion commonplace; echo ${COMPREPLY[@]}"
+    here = Path(sys.executable).parent
+    done = subprocess.run(
+        [bash, "-c", f"{cli('completion', 'bash').out}\n{typed}"], capture_output=True, text=True, check=True,
+        env={**os.environ, "PATH": f"{here}:{os.environ['PATH']}"},
+    )  # fmt: skip
+    assert done.stdout.split() == ["remember"]
