@@ -62,6 +62,7 @@ class Outcomes:
 
     @staticmethod
     def names() -> list[str]:
+        sys.path += [str(ROOT / "tests" / folder) for folder in ("serve", "backends", "")]  # as pytest has them
         from products import PRODUCTS
 
         return [product.name for product in PRODUCTS]
