@@ -27,12 +27,14 @@ BUILT_IN = {
     "mem0+postgresql": "commonplace.stores.mem0",
     "letta": "commonplace.stores.letta",
     "letta+https": "commonplace.stores.letta",
+    "cognee": "commonplace.stores.cognee",
 }
 #: What a scheme needs besides us: the module to look for, the package it comes in, and the extra that installs it.
 _NEEDS = {
     "sqlite-vec": ("sqlite_vec", "sqlite-vec", "sqlite-vec"),
     "mem0": ("mem0", "mem0ai", "mem0"),
     "mem0+postgresql": ("mem0", "mem0ai", "mem0"),
+    "cognee": ("cognee", "cognee", "cognee"),
     "postgresql": ("psycopg", "psycopg", "postgresql"),
     "postgres": ("psycopg", "psycopg", "postgresql"),
 }

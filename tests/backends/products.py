@@ -68,6 +68,12 @@ def letta_missing() -> str | None:
     return None if letta_python().exists() else f"the Letta server is not installed: {INSTALL}"
 
 
+@functools.cache
+def cognee_url() -> str:
+    folder = _started.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+    return f"cognee://{folder}/cognee?embeddings={commonplace_server().url}/v1"
+
+
 PRODUCTS = [
     Product("sqlite", lambda folder: f"sqlite://{folder}/m.db"),
     Product("sqlite-vec", lambda folder: f"sqlite-vec://{folder}/m.db", needs("sqlite_vec", "sqlite-vec")),
@@ -75,5 +81,6 @@ PRODUCTS = [
     Product("mem0 on qdrant", lambda folder: f"mem0://{folder}/mem0", needs("mem0", "mem0ai")),
     Product("mem0 on pgvector", lambda folder: database_url("mem0+postgresql"), needs("mem0", "mem0ai")),
     Product("letta", lambda folder: letta_url(), letta_missing),
+    Product("cognee", lambda folder: cognee_url(), needs("cognee", "Cognee")),
     Product("memorywire+http", lambda folder: f"memorywire+{commonplace_server().url}"),
 ]

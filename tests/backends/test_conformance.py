@@ -22,7 +22,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.timeout(900), p
 Opened = tuple[ConformanceRun, Callable[[Any], Any]]
 
 
-@pytest.fixture(scope="module", params=PRODUCTS, ids=lambda product: product.name)
+# All of one product in one worker: it is started once.
+_PARAMETERS = [pytest.param(each, marks=pytest.mark.xdist_group(each.name.split()[0])) for each in PRODUCTS]
+
+
+@pytest.fixture(scope="module", params=_PARAMETERS, ids=[product.name for product in PRODUCTS])
 def tried(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     product: Product = request.param
     if (why := product.missing()) is not None:

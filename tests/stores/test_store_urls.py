@@ -32,7 +32,7 @@ def test_no_secret_of_a_url_is_shown() -> None:
 
 @pytest.mark.parametrize(("url", "package", "extra"), [
     ("mem0://default", "mem0ai", "mem0"), ("sqlite-vec://./x.db", "sqlite-vec", "sqlite-vec"),
-    ("mem0+postgresql://db.example/m", "mem0ai", "mem0"),
+    ("mem0+postgresql://db.example/m", "mem0ai", "mem0"), ("cognee://default", "cognee", "cognee"),
     ("postgresql://db.example/m", "psycopg", "postgresql")])  # fmt: skip
 def test_a_missing_package_is_named_with_what_installs_it(
     url: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch

@@ -13,6 +13,7 @@ import select
 import socket
 import ssl
 import threading
+import time
 import urllib.request
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,7 @@ _DEFAULT_PORT = 8420
 DEFAULT_URL = f"http://127.0.0.1:{_DEFAULT_PORT}"
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _NO_CONTENT = 204
+_IDLE_SECONDS = 2.0  # after which a kept connection is not used again
 
 
 class JsonClient:
@@ -56,7 +58,7 @@ class JsonClient:
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
         self._pool = ThreadPoolExecutor(connections, thread_name_prefix="commonplace-remote")
-        self._idle: list[http.client.HTTPConnection] = []
+        self._idle: list[tuple[http.client.HTTPConnection, float]] = []  # each with when it was last used
         self._lock = threading.Lock()
         self._closed = False
 
@@ -102,15 +104,17 @@ class JsonClient:
             connection.close()
         else:
             with self._lock:
-                self._idle.append(connection)
+                self._idle.append((connection, time.monotonic()))
         return response.status, answer
 
     def _connection(self) -> http.client.HTTPConnection:
         with self._lock:
             while self._idle:
-                connection = self._idle.pop()
-                # Readable before anything was asked means the server has hung up: a request sent now would be lost.
-                if connection.sock is not None and not select.select([connection.sock], [], [], 0)[0]:
+                connection, used = self._idle.pop()
+                # Readable before anything was asked means the server has hung up: a request sent now would be lost. One
+                # that was idle for long may be about to: many servers do after five seconds.
+                fresh = time.monotonic() - used < _IDLE_SECONDS
+                if fresh and connection.sock is not None and not select.select([connection.sock], [], [], 0)[0]:
                     return connection
                 connection.close()
         if self._secure:
@@ -121,7 +125,7 @@ class JsonClient:
     def close(self) -> None:
         self._closed = True
         self._pool.shutdown()
-        for connection in self._idle:
+        for connection, _ in self._idle:
             connection.close()
         self._idle.clear()
 

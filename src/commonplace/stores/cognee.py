@@ -1,0 +1,261 @@
+"""`cognee://`: copies in Cognee, one dataset for each tenant and agent, as chunks that its vector search finds.
+
+`cognee://NAME?embeddings=URL&model=NAME` keeps Cognee's files in `cognee/NAME` of the data directory, `cognee:///folder`
+there. No LLM is asked: a text is added, cut and indexed, and no graph of entities is made of it. Our id is Cognee's own
+`data_id`; everything that a memory is, its text as well, is in the external metadata, which comes back with every hit.
+Cognee has one configuration for a whole process and an event loop of its own, so both are opened once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from commonplace.stores.base import Candidate, Entry, Page, Reach, Search, StoreSettings
+from commonplace.stores.documents import to_document, to_memory
+from commonplace.stores.mixins import page_of
+from commonplace.stores.urls import split_options
+from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
+from commonplace.wire.http_client import DEFAULT_URL
+from commonplace.wire.record import Clock, Memory, system_clock
+
+T = TypeVar("T")
+_DOCUMENT = "commonplace"  # under which our fields are in the external metadata
+_CHUNK_TOKENS = 8191  # longer texts are cut, and found by any of their parts
+_EVERYTHING = 10_000
+_WALLS = "ENABLE_BACKEND_ACCESS_CONTROL"
+#: A name whose tokens Cognee can count without asking anyone; an endpoint of ours does not look at it.
+_MODEL = "text-embedding-3-small"
+
+
+class CogneeStore:
+    """`AgentScoped`: a dataset is of one agent."""
+
+    name = "cognee"
+    capabilities = frozenset({"semantic", "episodic", "procedural", "emotional", "vector"})
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    async def put(self, entries: Sequence[Entry]) -> None:
+        groups: dict[tuple[str, str], dict[str, Memory]] = {}
+        for entry in entries:
+            groups.setdefault((entry.memory.tenant, entry.memory.agent_id), {})[entry.memory.id] = entry.memory
+        for (tenant, agent), memories in groups.items():
+            await self._library.run(partial(self._library.put, _dataset(tenant, agent), list(memories.values())))
+
+    async def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
+        raise Unavailable("cognee has to be told whose memories are meant")
+
+    async def delete(self, tenant: str, ids: Sequence[str]) -> int:
+        raise Unavailable("cognee has to be told whose memories are meant")
+
+    async def get_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> list[Memory]:
+        found = {memory.id: memory for memory in await self._all(tenant, agent_id)}
+        return [found[id] for id in ids if id in found]
+
+    async def delete_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> int:
+        return await self._library.run(partial(self._library.delete, _dataset(tenant, agent_id), ids))
+
+    async def search(self, search: Search) -> list[Candidate]:
+        reach = search.reach
+        # What Cognee cannot filter by is compared here, and must not have been cut off by then.
+        most = _EVERYTHING if reach.where else 2 * search.limit + 20
+        found: list[Candidate] = []
+        for agent in reach.agents:
+            name, text = _dataset(reach.tenant, agent), search.text or "?"
+            hits = await self._library.run(partial(self._library.search, name, text, most))
+            near: dict[str, Candidate] = {}
+            for hit in hits:
+                memory = _memory(_metadata(hit))
+                distance = hit.get("score")
+                dense = 1.0 - distance if isinstance(distance, float) else None
+                if reach.admits(memory):
+                    near.setdefault(memory.id, Candidate(memory, dense=dense))
+            found += list(near.values())[: search.limit]
+        return found
+
+    async def scan(
+        self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
+    ) -> Page:
+        held = [memory for agent in reach.agents for memory in await self._all(reach.tenant, agent)]
+        return page_of(filter(reach.admits, held), limit, cursor, newest_first)
+
+    async def health(self) -> dict[str, Any]:
+        return {"status": "ok"}
+
+    async def close(self) -> None:
+        """Cognee stays open for whoever opens it again in this process."""
+
+    async def _all(self, tenant: str, agent_id: str) -> list[Memory]:
+        rows = await self._library.run(partial(self._library.rows, _dataset(tenant, agent_id)))
+        return [_memory(row.external_metadata) for row in rows]
+
+
+class Library:
+    """Cognee itself, in a thread with a loop of its own; one thing is done after the other there."""
+
+    def __init__(self, folder: Path, settings: dict[str, str]) -> None:
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name="commonplace-cognee", daemon=True).start()
+        self._turn = asyncio.Lock()
+        self._is_set_up = False
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.environ.update(settings)  # read when it is imported
+        import cognee
+
+        self._cognee: Any = cognee
+
+    async def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        async def in_turn() -> T:
+            async with self._turn:
+                if not self._is_set_up:
+                    from cognee.modules.engine.operations.setup import setup
+
+                    await setup()  # its tables, where there are none yet
+                    self._is_set_up = True
+                return await work()
+
+        # Shielded: whoever waits no longer must not stop Cognee between two of its databases.
+        return await asyncio.shield(asyncio.wrap_future(asyncio.run_coroutine_threadsafe(in_turn(), self._loop)))
+
+    async def put(self, name: str, memories: Sequence[Memory]) -> None:
+        from cognee.modules.pipelines.tasks.task import Task
+        from cognee.tasks.documents import classify_documents, extract_chunks_from_documents
+        from cognee.tasks.ingestion.data_item import DataItem
+        from cognee.tasks.storage import add_data_points
+
+        await self.delete(name, [memory.id for memory in memories])
+        # Literally: a text that looks like a path or an address would be read from there.
+        items = [
+            DataItem(
+                data=memory.content,
+                literal_text=True,
+                data_id=data_id(memory.id),
+                external_metadata={_DOCUMENT: to_document(memory)},
+            )
+            for memory in memories
+        ]
+        again = {"incremental_loading": False, "data_cache": False, "skip_connection_test": True}
+        _completed(await self._cognee.add(items, dataset_name=name, **again))
+        wanted = {data_id(memory.id) for memory in memories}
+        rows = [row for row in await self.rows(name) if row.id in wanted]
+        tasks = [
+            Task(classify_documents),
+            Task(extract_chunks_from_documents, max_chunk_size=_CHUNK_TOKENS),
+            Task(add_data_points),
+        ]
+        done = await self._cognee.run_custom_pipeline(tasks=tasks, data=rows, dataset=await self.dataset(name), **again)
+        for info in done.values() if isinstance(done, dict) else [done]:
+            _completed(info)
+
+    async def delete(self, name: str, ids: Sequence[str]) -> int:
+        wanted = {data_id(id) for id in ids}
+        there = [row.id for row in await self.rows(name) if row.id in wanted]
+        for id in there:
+            await self._cognee.datasets.delete_data(dataset_id=await self.dataset(name), data_id=id)
+        return len(there)
+
+    async def rows(self, name: str) -> list[Any]:
+        dataset = await self.dataset(name)
+        return [] if dataset is None else list(await self._cognee.datasets.list_data(dataset))
+
+    async def search(self, name: str, text: str, most: int) -> list[dict[str, Any]]:
+        if not await self.rows(name):
+            return []
+        kind = self._cognee.SearchType.CHUNKS
+        answer = await self._cognee.search(text, query_type=kind, dataset_ids=[await self.dataset(name)], top_k=most)
+        found = [hit for each in _listed(answer) for hit in _listed(each.get("search_result"))]
+        return found
+
+    async def dataset(self, name: str) -> UUID | None:
+        found = await self._cognee.datasets.list_datasets()
+        return next((UUID(str(each.id)) for each in found if each.name == name), None)
+
+
+def data_id(id: str) -> UUID:
+    """Ours, where it is one that Cognee can have."""
+    try:
+        return UUID(id)
+    except ValueError:
+        return uuid5(NAMESPACE_URL, f"commonplace:{id}")
+
+
+def _dataset(tenant: str, agent: str) -> str:
+    # Cognee allows few characters in a name; whose it is stands in the metadata.
+    return f"commonplace_{hashlib.sha256(json.dumps([tenant, agent]).encode()).hexdigest()[:32]}"
+
+
+def _completed(info: Any) -> None:
+    if "Errored" in type(info).__name__:
+        raise Unavailable("cognee did not take it; its log says why")
+
+
+def _listed(found: Any) -> list[dict[str, Any]]:
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise Unavailable("cognee answered with something that is no list")
+    return found
+
+
+def _metadata(hit: dict[str, Any]) -> Any:
+    try:
+        return json.loads(hit.get("external_metadata") or "null")
+    except (TypeError, ValueError):
+        raise Unavailable("cognee answered with something that is no memory of ours") from None
+
+
+def _memory(metadata: Any) -> Memory:
+    return to_memory(metadata.get(_DOCUMENT) if isinstance(metadata, dict) else None, "cognee")
+
+
+@lru_cache(1)
+def _library(folder: Path, endpoint: str, model: str, dimension: int) -> Library:
+    from importlib.util import find_spec
+
+    counted = find_spec("litellm")
+    tokenizers = Path(counted.origin or "").parent / "litellm_core_utils" / "tokenizers" if counted else folder
+    settings = {"TELEMETRY_DISABLED": "1", "COGNEE_SKIP_CONNECTION_TEST": "true", _WALLS: "true"}
+    settings |= {"TIKTOKEN_CACHE_DIR": str(tokenizers), "LLM_API_KEY": "unused: nothing is inferred"}
+    settings |= {"EMBEDDING_PROVIDER": "openai_compatible", "EMBEDDING_ENDPOINT": endpoint, "EMBEDDING_MODEL": model}
+    settings |= {"EMBEDDING_DIMENSIONS": str(dimension), "EMBEDDING_API_KEY": "unused: the endpoint is ours"}
+    for name in ("DATA_ROOT_DIRECTORY", "SYSTEM_ROOT_DIRECTORY", "CACHE_ROOT_DIRECTORY"):
+        settings[name] = str(folder / name.partition("_")[0].lower())
+    settings |= {"COGNEE_LOGS_DIR": str(folder / "logs"), "LOG_LEVEL": "ERROR"}
+    return Library(folder, settings)
+
+
+def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> CogneeStore:
+    address, given = split_options(url)
+    place = address.removeprefix("cognee://")
+    settings = settings or StoreSettings()
+    if settings.embed is None:
+        raise ValidationError(
+            'cognee:// needs an embedder; with embedder = "none" nobody makes its vectors', field="stores"
+        )
+    if os.environ.get(_WALLS, "true").lower() != "true":
+        raise OperatorActionRequired(f"with {_WALLS} off Cognee shows one dataset's texts in another; leave it unset")
+    if place.startswith("/"):
+        folder = Path("/" + place.lstrip("/"))
+    elif place and settings.folder is not None and "/" not in place and place not in (".", ".."):
+        folder = settings.folder / "cognee" / place
+    else:
+        raise ValidationError(
+            f"{url!r} names no folder; write cognee://default or cognee:///absolute/folder", field="stores"
+        )
+    endpoint = given.get("embeddings") or f"{DEFAULT_URL}/v1"
+    asked = (folder, endpoint, given.get("model") or _MODEL, int(settings.embed(["a first text"]).shape[1]))
+    if _library.cache_info().currsize and asked != _opened[:1][0]:
+        raise Unavailable(f"Cognee is open in this process with {_opened[0][0]}, and can have one folder only")
+    _opened[:] = [asked]
+    return CogneeStore(_library(*asked))
+
+
+_opened: list[tuple[Path, str, str, int]] = []

@@ -1,0 +1,67 @@
+"""Cognee itself, in a folder of its own, with vectors of a server of ours.
+
+Skipped, loudly, where it is not installed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from products import INSTALL, cognee_url
+
+from commonplace.embedders.hashing import HashingEmbedder
+from commonplace.plugins import open_replica
+from commonplace.stores.base import Entry, Reach, Search, Store, StoreSettings
+from commonplace.testing import FakeClock, ReplicaContract
+from commonplace.wire.canonical import mint_id
+from commonplace.wire.errors import OperatorActionRequired, Unavailable
+from commonplace.wire.record import Memory
+
+pytestmark = [
+    pytest.mark.skipif(find_spec("cognee") is None, reason=f"cognee is not installed: {INSTALL}"),
+    pytest.mark.slow,
+    pytest.mark.process,
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.xdist_group("cognee"),
+    pytest.mark.timeout(900),
+]
+SETTINGS = StoreSettings(embed=HashingEmbedder().embed, timeout=60)
+
+
+class TestCognee(ReplicaContract):
+    durable = True
+    writers = 4
+
+    def open_store(self, tmp_path: Path, clock: FakeClock) -> Store:
+        return open_replica(cognee_url(), clock, SETTINGS)
+
+
+def test_a_text_that_looks_like_a_path_is_a_text(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("the key to the safe")
+    tenant = f"tenant-{mint_id(1)[-12:]}"
+    texts = [str(secret), f"file://{secret}", "https://127.0.0.1:9/page"]
+    made = [Memory(mint_id(5 + n), tenant, "a", "semantic", text, created_at=n) for n, text in enumerate(texts)]
+
+    async def work() -> None:
+        store = open_replica(cognee_url(), FakeClock(), SETTINGS)
+        await store.put([Entry(memory, None, b"") for memory in made])
+        found = await store.search(Search(Reach(tenant, ("a",)), "the key to the safe", None, limit=5))
+        assert sorted(candidate.memory.content for candidate in found) == sorted(texts)
+
+    asyncio.run(work())
+
+
+def test_it_is_not_opened_without_its_walls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENABLE_BACKEND_ACCESS_CONTROL", "false")
+    with pytest.raises(OperatorActionRequired, match="shows one dataset's texts in another"):
+        open_replica(cognee_url(), FakeClock(), SETTINGS)
+
+
+def test_a_process_has_one_folder(tmp_path: Path) -> None:
+    open_replica(cognee_url(), FakeClock(), SETTINGS)
+    with pytest.raises(Unavailable, match="one folder only"):
+        open_replica(f"cognee://{tmp_path}/other", FakeClock(), SETTINGS)
