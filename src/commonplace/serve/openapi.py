@@ -14,16 +14,16 @@ _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 _WORDS = re.compile(r"[./_-]")
 _FOLDERS = ("operations", "types")  # which say nothing that a name needs
 _REFUSALS = {
-    "400": "The request is wrong; the message says what is allowed.",
-    "401": "A token is needed, or this one is not good.",
-    "403": "The token may not do this.",
-    "404": "There is no such thing, or it is not the caller's.",
-    "405": "Another method is needed.",
-    "409": "The store has moved on.",
-    "413": "The body is too large.",
-    "422": "It holds a secret that must not be kept.",
-    "429": "Too many requests; Retry-After says when to come again.",
-    "503": "A backend could not do it.",
+    "400": ("BadRequest", "The request is wrong; the message says what is allowed."),
+    "401": ("Unauthorized", "A token is needed, or this one is not good."),
+    "403": ("Forbidden", "The token may not do this."),
+    "404": ("NotFound", "There is no such thing, or it is not the caller's."),
+    "405": ("MethodNotAllowed", "Another method is needed."),
+    "409": ("Conflict", "The store has moved on."),
+    "413": ("ContentTooLarge", "The body is too large."),
+    "422": ("SecretLeakage", "It holds a secret that must not be kept."),
+    "429": ("TooManyRequests", "Too many requests; Retry-After says when to come again."),
+    "503": ("Unavailable", "A backend could not do it."),
 }
 #: What HTTP says in headers beside them.
 _REFUSAL_HEADERS = {
@@ -35,10 +35,11 @@ _REFUSAL_HEADERS = {
 def document(protocols: Iterable[ProtocolRoutes]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     used: set[str] = set()
+    refusals: dict[str, Any] = {}
     for protocol in protocols:
         for route in protocol.routes:
             path = _PARAMETER.sub(r"{\1}", route.path)
-            paths.setdefault(path, {})[route.method.lower()] = _operation(route, used)
+            paths.setdefault(path, {})[route.method.lower()] = _operation(route, used, refusals)
     info = {"title": "Commonplace", "version": __version__, "summary": "One memory for every agent."}
     optional = "Not needed while the server is open (loopback, no tokens)."
     token = {"type": "http", "scheme": "bearer", "description": optional}
@@ -48,11 +49,15 @@ def document(protocols: Iterable[ProtocolRoutes]) -> dict[str, Any]:
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
         "servers": [{"url": "/"}],
         "paths": paths,
-        "components": {"schemas": _components(used), "securitySchemes": {"token": token}},
+        "components": {
+            "schemas": _components(used),
+            "responses": dict(sorted(refusals.items())),
+            "securitySchemes": {"token": token},
+        },
     }
 
 
-def _operation(route: Route, used: set[str]) -> dict[str, Any]:
+def _operation(route: Route, used: set[str], refusals: dict[str, Any]) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": route.summary}
     if route.response is not None:
         answer["content"] = _json(route.response, used, route.batch)
@@ -64,11 +69,8 @@ def _operation(route: Route, used: set[str]) -> dict[str, Any]:
     if route.operation == "rpc":
         responses["204"] = {"description": "Nothing but notifications."}
         error = "memorywire/rpc.response"
-    for status, why in _REFUSALS.items():
-        responses[status] = {"description": why, "content": _json(error, used)}
-        if told := _REFUSAL_HEADERS.get(status):
-            headers = {name: {"description": text, "schema": {"type": "string"}} for name, text in told.items()}
-            responses[status]["headers"] = headers
+    for status in _REFUSALS:
+        responses[status] = {"$ref": f"#/components/responses/{_refusal(status, error, used, refusals)}"}
     operation: dict[str, Any] = {"operationId": route.operation, "summary": route.summary, "tags": [route.tag]}
     operation["responses"] = responses
     parameters: list[dict[str, Any]] = [
@@ -88,6 +90,18 @@ def _operation(route: Route, used: set[str]) -> dict[str, Any]:
         operation["security"] = [{"token": []}, {}]
         operation["x-role"] = route.role
     return operation
+
+
+def _refusal(status: str, error: str, used: set[str], refusals: dict[str, Any]) -> str:
+    """The name under which a protocol's answer of this status is kept, once for all operations."""
+    name, why = _REFUSALS[status]
+    key = re.sub("(Error)?Response$", "", _key(error)) + name
+    if key not in refusals:
+        refusals[key] = {"description": why, "content": _json(error, used)}
+        if told := _REFUSAL_HEADERS.get(status):
+            headers = {name: {"description": text, "schema": {"type": "string"}} for name, text in told.items()}
+            refusals[key]["headers"] = headers
+    return key
 
 
 def _json(name: str, used: set[str], batch: int = 0) -> dict[str, Any]:
