@@ -3,7 +3,7 @@
     from commonplace.integrations.anthropic import CommonplaceMemoryTool, CommonplaceAsyncMemoryTool
 
 A file is one memory, whose content is the file's text: other protocols find it, and its history keeps what it was.
-There are no folders but those that files are in. What others wrote is no file.
+There are no folders but those that files are in. What does not have this adapter's source and shape is no file.
 """
 
 from __future__ import annotations
@@ -125,11 +125,13 @@ class MemoryFiles:
             yield file
 
     async def _list(self, filter: dict[str, Any], limit: int = MAX_PAGE) -> Any:
+        filter = {**filter, "source": _SOURCE}
         cursor = None
         while True:
             page = await self._access.memory.list(filter=filter, limit=limit, cursor=cursor, **self._access.scope)
             for memory in page["memories"]:
-                yield memory
+                if _is_file(memory):
+                    yield memory
             if (cursor := page.get("next_cursor")) is None:
                 return
 
@@ -285,6 +287,19 @@ def _folders(path: str) -> list[str]:
     """Those that a path is in, from the root on."""
     names = path.split("/")
     return ["/".join(names[:end]) for end in range(2, len(names))]
+
+
+def _is_file(memory: dict[str, Any]) -> bool:
+    """Whether it is what `_draft` makes; anyone may write such metadata, and half of it would break every listing."""
+    kept = memory["metadata"][_SOURCE]
+    path, blank = kept.get("path"), kept.get("blank", "missing")
+    if not isinstance(path, str) or not (blank is None or (isinstance(blank, str) and not blank.strip())):
+        return False
+    try:
+        is_spelled = _checked(path) == path != ROOT
+    except ValidationError:
+        return False
+    return is_spelled and kept.get("folders") == _folders(path)
 
 
 def _path(file: dict[str, Any]) -> str:
