@@ -248,13 +248,17 @@ def test_source_and_shape_can_be_claimed_by_whoever_may_write_for_the_agent(memo
 
 
 def test_people_and_agents_stay_apart(memory: SyncMemory) -> None:
-    everyone = [{"user_id": "alice"}, {"user_id": "bob"}, {"agent_id": "other"}]
+    everyone = [{"user_id": "alice"}, {"user_id": "bob"}, {"agent_id": "other"}, {}]
     for number, whose in enumerate(everyone):
         call(CommonplaceMemoryTool(memory, **whose), "create", path=NOTES, file_text=f"of {number}")
     for number, whose in enumerate(everyone):
         assert lines_of(call(CommonplaceMemoryTool(memory, **whose), "view", path=NOTES)) == [f"of {number}"]
-    CommonplaceMemoryTool(memory, user_id="alice").clear_all_memory()
+    for whose in (everyone[0], everyone[3]):
+        CommonplaceMemoryTool(memory, **whose).clear_all_memory()
+        with pytest.raises(ToolError, match="does not exist"):
+            call(CommonplaceMemoryTool(memory, **whose), "delete", path=NOTES)
     assert lines_of(call(CommonplaceMemoryTool(memory, user_id="bob"), "view", path=NOTES)) == ["of 1"]
+    assert lines_of(call(CommonplaceMemoryTool(memory, agent_id="other"), "view", path=NOTES)) == ["of 2"]
 
 
 def test_the_async_tool_does_the_same_over_any_memory(memory: SyncMemory, tmp_path: Path) -> None:

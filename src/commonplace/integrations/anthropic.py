@@ -126,6 +126,8 @@ class MemoryFiles:
 
     async def _list(self, filter: dict[str, Any], limit: int = MAX_PAGE) -> Any:
         filter = {**filter, "source": _SOURCE}
+        if self._access.user_id is None:  # which a list takes for everyone, and `clear` would delete what it lists
+            filter["user_id"] = {"$exists": False}
         cursor = None
         while True:
             page = await self._access.memory.list(filter=filter, limit=limit, cursor=cursor, **self._access.scope)
@@ -179,7 +181,7 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
 
     Args:
         memory: A `SyncMemory` or `SyncRemoteMemory`.
-        user_id: The person whose files these are; others' are not seen.
+        user_id: The person whose files these are; others' are not seen. Without one, those of no person.
         agent_id: Another agent than the memory's own.
         cache_control: As every tool of the library takes it.
     """
