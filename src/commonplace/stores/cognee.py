@@ -22,7 +22,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from commonplace.stores.base import Candidate, Entry, Page, Reach, Search, StoreSettings
 from commonplace.stores.documents import to_document, to_memory
 from commonplace.stores.mixins import page_of
-from commonplace.stores.urls import split_options
+from commonplace.stores.urls import folder_of, split_options
 from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
 from commonplace.wire.http_client import DEFAULT_URL
 from commonplace.wire.record import Clock, Memory, system_clock
@@ -242,11 +242,8 @@ def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | No
         )
     if os.environ.get(_WALLS, "true").lower() != "true":
         raise OperatorActionRequired(f"with {_WALLS} off Cognee shows one dataset's texts in another; leave it unset")
-    if place.startswith("/"):
-        folder = Path("/" + place.lstrip("/"))
-    elif place and settings.folder is not None and "/" not in place and place not in (".", ".."):
-        folder = settings.folder / "cognee" / place
-    else:
+    folder = folder_of(place, settings.folder / "cognee" if settings.folder is not None else None)
+    if folder is None:
         raise ValidationError(
             f"{url!r} names no folder; write cognee://default or cognee:///absolute/folder", field="stores"
         )
