@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from adapter_cases import REJECTS, SECRET, STAGES
 
 from commonplace import Memory, SyncMemory
 
+if find_spec("crewai") is None:  # before anything is set: other tests of this process may trace
+    pytest.skip("crewai is not installed: make test-integrations", allow_module_level=True)
 os.environ.setdefault("CREWAI_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("CREWAI_DISABLE_TRACKING", "true")
 os.environ.setdefault("OTEL_SDK_DISABLED", "true")
-pytest.importorskip("crewai", reason="crewai is not installed: make test-integrations")
 from crewai import Agent, Crew, Task
 from crewai.events.event_bus import crewai_event_bus
 from crewai.events.types.memory_events import MemorySaveFailedEvent
