@@ -168,6 +168,14 @@ def test_an_empty_store_has_nobody_to_name(cli: Any, remember: Callable[..., str
     assert "those that have" not in cli("list", "--agent", "asistant").err
 
 
+def test_an_agent_whose_memories_were_forgotten_is_not_asked_whether_it_means_itself(
+    cli: Any, remember: Callable[..., str]
+) -> None:
+    cli("forget", remember("Alice drinks tea", "--agent", "assistant"), "--agent", "assistant", "--yes")
+    assert cli("list", "--agent", "assistant").err == "nothing here for agent assistant\n"
+    assert "did you mean assistant?" in cli("list", "--agent", "asistant").err
+
+
 def test_writing_under_a_new_name_is_no_mistake(cli: Any, remember: Callable[..., str]) -> None:
     remember("Alice drinks tea", "--agent", "assistant")
     assert cli("remember", "Bob drinks tea", "--agent", "asistant").err == ""

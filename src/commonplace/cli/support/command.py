@@ -196,7 +196,7 @@ class Session:
         if self(memory.list(limit=1))["memories"]:
             return None
         named = self(memory.status())["agents"]  # without those whose name holds a secret
-        if not named:
+        if not named or memory.agent_id in named:  # among them: all it had was forgotten, and its name is right
             return None
         close = get_close_matches(memory.agent_id, named, 1)
         meant = f"did you mean {output.label(close[0])}? " if close else ""
