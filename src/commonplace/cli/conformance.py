@@ -12,7 +12,7 @@ from commonplace.cli.support.progress import ProgressBar
 commands = Commands()
 
 
-@commands.add("conformance", existing=False, agent="Not used: each scenario has an agent of its own.")
+@commands.add("conformance", existing=False, unused="each scenario has an agent of its own")
 def conformance(
     run: Session, store: Annotated[str, option("--store URL", "The store to try: a primary, or one that has copies.")]
 ) -> Answer:

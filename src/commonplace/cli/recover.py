@@ -44,7 +44,7 @@ def recover(
       commonplace recover --principal mallory --yes
     """
     if undo is not None:
-        if source or principal or since:
+        if source or principal or since or run.agent:
             raise ValidationError("--undo takes the id of a recovery, alone", field="undo")
         done = run(run.memory.undo(recovery_id=undo))
         left = [each["message"] for each in done.get("errors", ())]

@@ -9,10 +9,13 @@ from commonplace.cli.support.command import Answer, Commands, Session, argument,
 from commonplace.cli.support.output import plural
 from commonplace.wire.errors import ValidationError
 
+#: An id says whose it is.
+ONLY_OF = "Only memories of this agent; by default of every agent."
+
 commands = Commands()
 
 
-@commands.add("undo")
+@commands.add("undo", agent=ONLY_OF)
 def undo(
     run: Session,
     ids: Annotated[list[str] | None, argument("IDS", "Whole ids, as the audit or a run names them.")] = None,
@@ -34,7 +37,7 @@ def undo(
             "(`commonplace lifecycle history`)",
             field="ids",
         )
-    # Of any agent, unless one is named: an id says whose it is.
+    # A run is taken back whole, whoever is named.
     whose = run.agent if run_id is None else None
     done = run(run.memory.undo(ids or None, run_id=run_id, reason=reason, agent_id=whose))
     said = f"brought back {plural(len(done['restored_ids']), 'memory')}"
