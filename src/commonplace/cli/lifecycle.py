@@ -18,6 +18,7 @@ from commonplace.cli.support import options
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import Document, Table, minute
 from commonplace.cli.undo import ONLY_OF, undo
+from commonplace.wire.errors import ValidationError
 
 JobName = Annotated[str, argument("JOB", "The job, as `lifecycle status` lists it.")]
 
@@ -56,6 +57,7 @@ def run_job(run: Session, job: JobName, dry_run: options.DryRun = False) -> Answ
       commonplace lifecycle run retain
       commonplace lifecycle run expire --dry-run
     """
+    _require_no_agent(run)
     report = asdict(run(run.engine.lifecycle.run(OPERATOR, job, dry_run=dry_run)))
     said = f"{job}{' would do' if dry_run else ''}: {_said(report)}"
     notes = [f"`commonplace lifecycle show {report['run_id']}` says why"] if report["run_id"] else []
@@ -71,6 +73,7 @@ def pause(run: Session, job: JobName) -> Answer:
     Example:
       commonplace lifecycle pause expire
     """
+    _require_no_agent(run)
     run(run.engine.lifecycle.pause(OPERATOR, job, True))
     return Answer({"job": job, "paused": True}, f"{job} is paused; `commonplace lifecycle resume {job}` ends that")
 
@@ -83,6 +86,7 @@ def resume(run: Session, job: JobName) -> Answer:
     Example:
       commonplace lifecycle resume expire
     """
+    _require_no_agent(run)
     run(run.engine.lifecycle.pause(OPERATOR, job, False))
     return Answer({"job": job, "paused": False}, f"{job} runs when it is due")
 
@@ -131,6 +135,12 @@ def show(run: Session, run_id: Annotated[str, argument("RUN", "The run, as `life
 
 
 commands.add("undo", agent=ONLY_OF)(undo)
+
+
+def _require_no_agent(run: Session) -> None:
+    # Whoever names one believes that the others are left alone, and an expiry forgets theirs.
+    if run.agent is not None:
+        raise ValidationError(f"{_UNUSED}; leave --agent out", field="agent")
 
 
 def _actions_table(actions: list[Document]) -> Table:

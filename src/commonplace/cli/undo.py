@@ -37,9 +37,9 @@ def undo(
             "(`commonplace lifecycle history`)",
             field="ids",
         )
-    # A run is taken back whole, whoever is named.
-    whose = run.agent if run_id is None else None
-    done = run(run.memory.undo(ids or None, run_id=run_id, reason=reason, agent_id=whose))
+    if run_id is not None and run.agent is not None:
+        raise ValidationError("a run is taken back whole, for every agent; leave --agent out", field="agent")
+    done = run(run.memory.undo(ids or None, run_id=run_id, reason=reason, agent_id=run.agent))
     said = f"brought back {plural(len(done['restored_ids']), 'memory')}"
     if kept := len(done["unchanged_ids"]):
         said += f"; {plural(kept, 'memory')} needed nothing"
