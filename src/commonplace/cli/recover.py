@@ -50,6 +50,8 @@ def recover(
         left = [each["message"] for each in done.get("errors", ())]
         said = f"the recovery is undone; as before it: {_counted(len(done['restored_ids']))}"
         return Answer(done, said, notes=left)
+    if source is None and principal is None and since is None:
+        raise ValidationError("say what to take back: --source, --principal or --since, at least one", field="source")
     take_back = partial(
         run.memory.recover, source=source, principal=principal, since=values.past(since, "--since"), agent_id=run.agent
     )
