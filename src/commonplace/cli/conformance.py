@@ -18,7 +18,8 @@ def conformance(
 ) -> Answer:
     """Run the sixteen scenarios of the memorywire paper on a store of yours.
 
-    What they write is in a tenant of its own and deleted again; a primary's ledger keeps the entries.
+    What they write is in a tenant of its own and deleted again; a primary's ledger keeps the entries. Another server
+    has its own tenants: its ledger keeps the entries among its other ones, under agents `conformance-…`.
 
     \b
     Example:
