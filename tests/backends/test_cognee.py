@@ -81,7 +81,7 @@ def test_two_tenants_and_two_agents_have_the_same_id() -> None:
     asyncio.run(work())
 
 
-def test_it_is_not_opened_without_its_walls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_not_opened_without_its_access_control(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENABLE_BACKEND_ACCESS_CONTROL", "false")
     with pytest.raises(OperatorActionRequired, match="shows one dataset's texts in another"):
         open_replica(cognee_url(), FakeClock(), SETTINGS)

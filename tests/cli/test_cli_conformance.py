@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from server_process import run_server
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +47,15 @@ def test_what_a_run_leaves_in_a_primary_is_what_the_help_says(cli: Any, tmp_path
     said = " ".join(cli("conformance", "--help").out.split())
     for part in ("tenant's name", "agents' names", "ids of what was erased", "decided review", "ledger's entries"):
         assert part in said
+
+
+def test_on_another_server_the_entries_stay_in_its_own_ledger(cli: Any, tmp_path: Path) -> None:
+    with run_server(tmp_path / "served") as server:
+        assert cli("conformance", "--store", f"memorywire+http://127.0.0.1:{server.port}").code == 0
+        entries = server.call("GET", "/v0/audit?limit=1000").json["entries"]
+    assert {entry["agent_id"].partition("-")[0] for entry in entries} == {"conformance"}
+    shown = " ".join(cli("conformance", "--help").out.split())
+    assert "its ledger keeps the entries among its other ones, under agents `conformance-…`" in shown
 
 
 def test_a_store_that_is_down_fails_with_the_reason_and_code_2(cli: Any) -> None:

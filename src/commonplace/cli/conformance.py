@@ -12,14 +12,15 @@ from commonplace.cli.support.progress import ProgressBar
 commands = Commands()
 
 
-@commands.add("conformance", existing=False, agent="Not used: each scenario has an agent of its own.")
+@commands.add("conformance", existing=False, unused="each scenario has an agent of its own")
 def conformance(
     run: Session, store: Annotated[str, option("--store URL", "The store to try: a primary, or one that has copies.")]
 ) -> Answer:
     """Run the sixteen scenarios of the memorywire paper on a store of yours.
 
     What they write is in a tenant of its own and deleted again; a primary keeps that tenant's name, its agents' names,
-    the ids of what was erased, a decided review and the ledger's entries, but none of the texts.
+    the ids of what was erased, a decided review and the ledger's entries, but none of the texts. Another server
+    has its own tenants: its ledger keeps the entries among its other ones, under agents `conformance-…`.
 
     \b
     Example:
