@@ -14,11 +14,13 @@ from products import letta_missing, letta_url
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.plugins import open_replica
+from commonplace.stores import letta
 from commonplace.stores.base import Entry, Reach, Search, Store, StoreSettings
-from commonplace.stores.letta import instant_of
+from commonplace.stores.letta import LettaStore, instant_of
 from commonplace.stores.mixins import scan_all
 from commonplace.testing import FakeClock, ReplicaContract
 from commonplace.wire.canonical import mint_id
+from commonplace.wire.errors import Unavailable
 from commonplace.wire.filters import parse
 from commonplace.wire.record import Memory
 
@@ -63,8 +65,106 @@ def test_what_is_not_among_the_hundred_nearest_is_found_all_the_same() -> None:
     asyncio.run(work())
 
 
-def test_a_time_is_that_of_the_id_or_made_up_and_the_same_each_time() -> None:
-    at = instant_of("01977420-dc7b-7000-8000-000000000001")  # minted at 1750000000.123
-    assert at.replace(microsecond=at.microsecond // 1000 * 1000) == datetime.fromtimestamp(1_750_000_000.123, UTC)
+def entry_of(id: str, tenant: str, agent: str, content: str) -> Entry:
+    return Entry(Memory(id, tenant, agent, "semantic", content, created_at=1), None, b"")
+
+
+def test_names_with_slashes_are_not_those_of_another_tenant() -> None:
+    name, id = f"acme-{mint_id(1)[-12:]}", mint_id(5)
+
+    async def work() -> None:
+        store = open_replica(letta_url(), FakeClock(), SETTINGS)
+        assert isinstance(store, LettaStore)
+        await store.put([entry_of(id, name, "eu/bot", "a secret")])
+        for tenant, agent in ((f"{name}/eu", "bot"), (name, "eu%2Fbot"), (f"{name}%2Feu", "bot")):
+            assert await store.get_of(tenant, agent, [id]) == []
+            assert await store.delete_of(tenant, agent, [id]) == 0
+            await store.put([entry_of(id, tenant, agent, "another's")])
+        (kept,) = await store.get_of(name, "eu/bot", [id])
+        assert (kept.tenant, kept.content) == (name, "a secret")
+        await store.close()
+
+    asyncio.run(work())
+
+
+@pytest.mark.usefixtures("small_pages")
+@pytest.mark.parametrize("few", [20, 0], ids=["one-by-one", "of-the-whole-archive"])
+def test_more_copies_than_a_page_are_all_deleted(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letta, "_FEW", few)
+    tenant, id = f"tenant-{mint_id(1)[-12:]}", mint_id(5)
+
+    async def work() -> None:
+        store = open_replica(letta_url(), FakeClock(), SETTINGS)
+        assert isinstance(store, LettaStore)
+        ids = [id, *(mint_id(6) for _ in range(2))]
+        await store.put([entry_of(each, tenant, "a", "likes tea") for each in ids])
+        await multiply(store, tenant, id)
+        assert await store.delete_of(tenant, "a", ids) == len(ids)
+        assert await scan_all(store, Reach(tenant, ("a",))) == []
+        await store.close()
+
+    asyncio.run(work())
+
+
+@pytest.mark.usefixtures("small_pages")
+def test_more_copies_than_a_page_are_all_replaced() -> None:
+    tenant, id = f"tenant-{mint_id(1)[-12:]}", mint_id(5)
+
+    async def work() -> None:
+        store = open_replica(letta_url(), FakeClock(), SETTINGS)
+        assert isinstance(store, LettaStore)
+        await store.put([entry_of(id, tenant, "a", "likes tea")])
+        await multiply(store, tenant, id)
+        await store.put([entry_of(id, tenant, "a", "likes coffee")])
+        copies = await store._copies(str(await store._archive(tenant, "a")), id)
+        assert [passage["text"] for passage in copies] == ["likes coffee"]
+        await store.close()
+
+    asyncio.run(work())
+
+
+@pytest.fixture
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five passages where Letta would give a hundred: it stops at what it is asked for."""
+    monkeypatch.setattr(letta, "_PAGE", 5)
+
+
+async def multiply(store: LettaStore, tenant: str, id: str) -> None:
+    """More copies of one memory than a page has."""
+    archive = str(await store._archive(tenant, "a"))
+    (passage,) = await store._copies(archive, id)
+    again = {name: passage[name] for name in ("text", "metadata", "created_at")}
+    for _ in range(6):
+        await store._client.call("POST", f"/v1/archives/{archive}/passages", again)
+
+
+@pytest.mark.usefixtures("small_pages")
+def test_what_may_be_hidden_behind_a_full_page_is_never_said_to_be_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    tenant, ids = f"tenant-{mint_id(1)[-12:]}", [mint_id(5) for _ in range(6)]
+    same = instant_of(ids[0])
+    monkeypatch.setattr(letta, "instant_of", lambda id: same)
+
+    async def work() -> None:
+        store = open_replica(letta_url(), FakeClock(), SETTINGS)
+        assert isinstance(store, LettaStore)
+        for id in ids[:5]:
+            await store.put([entry_of(id, tenant, "a", "x")])
+        for verb in (store.get_of, store.delete_of):
+            with pytest.raises(Unavailable, match="more passages of one time"):
+                await verb(tenant, "a", ids[5:])
+        with pytest.raises(Unavailable, match="more passages of one time"):
+            await store.scan(Reach(tenant, ("a",)))
+        with pytest.raises(Unavailable, match="more passages of one time"):
+            await store.put([entry_of(ids[5], tenant, "a", "x")])
+        await store.close()
+
+    asyncio.run(work())
+
+
+def test_a_time_is_made_up_from_the_id_and_the_same_each_time() -> None:
     assert instant_of("imported/7") == instant_of("imported/7") != instant_of("imported/8")
-    assert len({instant_of(mint_id(5)) for _ in range(50)}) > 40
+    within = [f"01a1e5b6-ad30-7087-a1dc-{number:012x}" for number in range(20_000)]  # minted at the same millisecond
+    times = {instant_of(id) for id in within}
+    assert len(times) == len(within)
+    assert datetime(1970, 1, 1, tzinfo=UTC) <= min(times) < datetime(1972, 1, 1, tzinfo=UTC)
+    assert datetime(2094, 1, 1, tzinfo=UTC) < max(times) < datetime(2097, 1, 1, tzinfo=UTC)

@@ -4,18 +4,19 @@
 the archives. Letta mints ids of its own and makes its own vectors, by an endpoint such as our server's `/v1`; what a
 memory is besides its text is in the metadata, which it keeps as it is. It gives no more than a hundred passages at a
 time, filters them by tags only afterwards, and its scores say nothing. What it does filter by first is the time: so a
-passage's time is made from our id, and says where to look for it.
+passage's time is made from our id, and says where to look for it. There is no second page of one time, so times are
+spread widely enough that nobody can find a hundred ids with the same one.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import urlencode, urlsplit
-from uuid import UUID
-from zlib import crc32
+from urllib.parse import quote, urlencode, urlsplit
 
 import numpy as np
 
@@ -34,10 +35,9 @@ _FEW = 20  # ids that are looked up one by one; of more the archive is read
 _DOCUMENT = "commonplace"  # under which our fields are in a passage's metadata
 _TEXT = frozenset({"content"})
 _NOT_FOUND = 404
-_VERSION = 7  # of the ids that we mint
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LAST_SECOND = 4_000_000_000  # of made-up times: in 2096
+_TIMES = 4_000_000_000 * 1_000_000  # microseconds, until 2096
 
 
 class LettaStore:
@@ -68,9 +68,11 @@ class LettaStore:
             "tags": [f"{name}:{value}" for name in ("type", "user_id") if (value := getattr(memory, name))],
             "created_at": instant_of(memory.id).isoformat(),
         }
-        await self._client.call("POST", f"/v1/archives/{archive}/passages", passage)
+        made = await self._client.call("POST", f"/v1/archives/{archive}/passages", passage)
         for each in older:  # only now: there is always one that can be found
             await self._delete(archive, each)
+        if len(older) >= _PAGE:
+            await self._delete_copies(archive, memory.id, but=_text(made, "id"))
 
     async def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
         raise Unavailable("letta has to be told whose memories are meant")
@@ -85,10 +87,16 @@ class LettaStore:
 
     async def delete_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> int:
         archive = await self._archive(tenant, agent_id)
+        if archive is None:
+            return 0
         found = await self._named(archive, ids)
         for passage in found:
-            await self._delete(str(archive), passage)
-        return len({self._memory(passage).id for passage in found})
+            await self._delete(archive, passage)
+        copies = Counter(self._memory(passage).id for passage in found)
+        for id, count in copies.items():
+            if count >= _PAGE:
+                await self._delete_copies(archive, id)
+        return len(copies)
 
     async def search(self, search: Search) -> list[Candidate]:
         found: list[Candidate] = []
@@ -151,7 +159,8 @@ class LettaStore:
         return there
 
     def _archive_name(self, tenant: str, agent_id: str) -> str:
-        return f"{self._prefix}/{tenant}/{agent_id}"
+        # Quoted: the agent eu/bot of acme is not the agent bot of acme/eu.
+        return "/".join([self._prefix, *(quote(part, safe="", errors="surrogatepass") for part in (tenant, agent_id))])
 
     async def _named(self, archive: str | None, ids: Sequence[str]) -> list[dict[str, Any]]:
         """Its copies of these memories, of which there may be more than one."""
@@ -165,7 +174,28 @@ class LettaStore:
     async def _copies(self, archive: str, id: str) -> list[dict[str, Any]]:
         at = instant_of(id).isoformat()
         found = await self._passages(archive, start_date=at, end_date=at)
+        self._require_one(found)
         return [passage for passage in found if self._memory(passage).id == id]
+
+    async def _delete_copies(self, archive: str, id: str, but: str | None = None) -> None:
+        """All that there are, a hundred at a time, except for the passage `but`."""
+        before: set[str] = set()
+        while True:
+            found = {_text(passage, "id"): passage for passage in await self._copies(archive, id)}
+            doomed = found.keys() - {but}
+            if doomed & before:
+                raise Unavailable("letta still shows what it said it had deleted")
+            for each in doomed:
+                await self._delete(archive, found[each])
+            if len(found) < _PAGE:
+                return
+            before = doomed
+
+    def _require_one(self, found: list[dict[str, Any]]) -> None:
+        """Raises where a full page of one time has several memories: others may be hidden behind it, and whoever
+        was told that there are none would take them for deleted."""
+        if len(found) >= _PAGE and len({self._memory(passage).id for passage in found}) > 1:
+            raise Unavailable("letta has more passages of one time than it shows, so some may not be found")
 
     async def _all(self, archive: str) -> list[dict[str, Any]]:
         """Every passage, by their times: each page begins with the time at which the one before ended."""
@@ -174,6 +204,8 @@ class LettaStore:
         while True:
             page = await self._passages(archive, start_date=after.isoformat())
             last = max((_time(passage) for passage in page), default=after)
+            if last == after:
+                self._require_one(page)
             after = last + _MICROSECOND if last == after else last
             found |= {_text(passage, "id"): passage for passage in page}
             if len(page) < _PAGE:
@@ -236,15 +268,10 @@ def _cosine(passage: dict[str, Any], vector: Vectors | None) -> float:
 
 
 def instant_of(id: str) -> datetime:
-    """The time of the passage with the copy of this memory: that in the id, or one made up from it."""
-    number = crc32(id.encode("utf-8", "surrogatepass"))
-    try:
-        minted = UUID(id)
-    except ValueError:
-        minted = None
-    if minted is None or minted.version != _VERSION:
-        return _EPOCH + timedelta(seconds=number % _LAST_SECOND, microseconds=number % 1_000_000)
-    return _EPOCH + timedelta(milliseconds=minted.int >> 80, microseconds=number % 1000)
+    """The time of the passage with the copy of this memory, made up from its id alone: in the time that an id says, or
+    by a checksum, anyone could put as many ids as Letta shows, and hide those of others behind them."""
+    digest = hashlib.sha256(id.encode("utf-8", "surrogatepass")).digest()
+    return _EPOCH + timedelta(microseconds=int.from_bytes(digest[:16]) % _TIMES)
 
 
 def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> LettaStore:
