@@ -17,7 +17,7 @@ from commonplace.embedders.registry import open_embedder, open_recorded
 from commonplace.engine import Attachment, Engine, Settings
 from commonplace.judges.base import open_judge
 from commonplace.stores.base import Primary, StoreSettings
-from commonplace.stores.urls import StoreUrl, parse_store_url
+from commonplace.stores.urls import StoreUrl, parse_store_url, store_key
 from commonplace.wire.record import Clock, system_clock
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ async def open_engine(
     settings.governance, settings.policy = config.governance, config.policy
     settings.host_names, settings.recalls_per_minute = config.allowed_hosts, config.recall_budget
     settings.routing = config.routing
+    settings.store = store_key(config.store_url) if store is None else ""
     # First: a URL that is wrong opens nothing.
     copies = [*map(parse_store_url, config.replica_urls)]
     for copy in copies:

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -75,6 +75,7 @@ class RecallLog:
         self._flushes: set[asyncio.Task[None]] = set()
         self.failures: dict[str, WriteFailure] = {}  # by tenant
         self._saved = SavedRecalls(core.settings.folder)
+        self._ledgers: dict[str, str] = {}  # by tenant, the hash of the first entry
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -104,6 +105,8 @@ class RecallLog:
                     f"{len(self._waiting):,} recalls wait to be written to the ledger, which fails: {why}; nothing "
                     "more is recalled until that is mended"
                 )
+        with suppress(Fault):  # while the store can be asked: once it is down, nothing else says whose the recall is
+            await self._first_hash(recalled.who.tenant)
         self.hold([recalled])
         full = len(self._waiting) >= _MAX_WAITING and not self.failures  # of a store that fails the timer takes care
         if self._core.settings.recalls_at_once or full:
@@ -171,8 +174,7 @@ class RecallLog:
         """What processes before this one have left."""
         for file in await asyncio.to_thread(lambda: list(self._saved.take())):
             try:
-                first = await self._first_hash(file.tenant)
-                if file.ledger is not None and first != file.ledger:  # of another store
+                if not file.belongs_to(await self._first_hash(file.tenant), self._core.settings.store):
                     await asyncio.to_thread(file.give_back)
                     continue
                 recalls = [RecallEntry.from_saved(file.tenant, saved) for saved in file.recalls]
@@ -183,8 +185,12 @@ class RecallLog:
                 await asyncio.to_thread(file.give_back)
 
     async def _first_hash(self, tenant: str) -> str | None:
-        found = await self._core.primary.audit_hashes(tenant, after=0, limit=1)
-        return found[0] if found else None
+        if tenant not in self._ledgers:
+            found = await self._core.primary.audit_hashes(tenant, after=0, limit=1)
+            if not found:
+                return None
+            self._ledgers[tenant] = found[0]
+        return self._ledgers[tenant]
 
     async def close(self) -> None:
         try:
@@ -207,7 +213,7 @@ class RecallLog:
                 ledger = None
             try:
                 await asyncio.to_thread(
-                    self._saved.save, self._core.clock(), tenant=tenant, ledger=ledger,
+                    self._saved.save, self._core.clock(), tenant=tenant, ledger=ledger, store=self._core.settings.store,
                     recalls=[recalled.to_saved() for recalled in left], **asdict(failure),
                 )  # fmt: skip
             except OSError as error:
