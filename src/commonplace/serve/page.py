@@ -166,7 +166,7 @@ class PageEndpoint:
             else:
                 visit.scope[RECORD].principal = who.name
                 self._context.authenticator.spend(who)
-                visit.renew(self._sessions.log_in(token))
+                visit.renew(self._sessions.log_in(token, who))
                 return visit.redirect(wanted)
         values = {**visit.values, "next": wanted, "problem": problem}
         return visit.reply(_render("login.html", values), status)
