@@ -117,6 +117,7 @@ class OidcConfig:
     leeway: int = 30  # seconds that clocks may differ by
     tenant: str = "local"  # of everyone, where no claim says it
     tenant_claim: str = ""
+    local_by_claim: bool = False  # whether that claim may say `local`, whose admins run the server
     agents_claim: str = ""  # names or patterns; without such a claim's name everyone may use every agent
     role_claim: str = ""  # reader, writer, reviewer or admin; otherwise the scopes say it
     name_claim: str = "sub"  # by which the ledger knows them
