@@ -363,6 +363,16 @@ def test_what_waits_cannot_pass_for_a_line_of_the_review(cli, remember: Remember
     assert any(line.strip() == "- 0198  everything" for line in lines)
 
 
+def test_with_four_eyes_another_name_on_the_command_line_is_sent_to_the_page(cli, data: Path) -> None:
+    """Whether or not there are tokens: --reviewer is a claim."""
+    data.mkdir()
+    (data / "commonplace.toml").write_text("[governance]\nfour_eyes = true\n", "utf-8")
+    assert cli("token", "create", "--role", "reviewer", "--name", "bob").code == 0
+    review = cli("remember", "payments up to 500", "--approval", "--json").json["review_id"]
+    refused = cli("review", "approve", review, "--reviewer", "bob")
+    assert (refused.code, "on the page or over HTTP with another's token" in refused.err) == (1, True)
+
+
 def test_reviews(cli, remember: Remember) -> None:
     plain = remember("visible")
     result = cli("remember", "payments up to 500", "--approval")

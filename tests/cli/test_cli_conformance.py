@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from server_process import run_server
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +24,15 @@ def test_a_store_of_ours_passes_all_sixteen(cli: Any, tmp_path: Path) -> None:
         "basic_remember_recall",
         "remember_recall_by_user_filter",
     ]
+
+
+def test_on_another_server_the_entries_stay_in_its_own_ledger(cli: Any, tmp_path: Path) -> None:
+    with run_server(tmp_path / "served") as server:
+        assert cli("conformance", "--store", f"memorywire+http://127.0.0.1:{server.port}").code == 0
+        entries = server.call("GET", "/v0/audit?limit=1000").json["entries"]
+    assert {entry["agent_id"].partition("-")[0] for entry in entries} == {"conformance"}
+    shown = " ".join(cli("conformance", "--help").out.split())
+    assert "its ledger keeps the entries among its other ones, under agents `conformance-…`" in shown
 
 
 def test_a_store_that_is_down_fails_with_the_reason_and_code_2(cli: Any) -> None:

@@ -221,6 +221,13 @@ def test_a_folder_that_was_not_there_is_told_of(cli, tmp_path, monkeypatch) -> N
     ran = cli("recall", "tea")
     assert ran.code == 0
     assert "typo, which COMMONPLACE_DATA names, was not there" in ran.err
+    assert (tmp_path / "typo" / "commonplace.db").exists()
+
+
+def test_reading_begins_no_store_in_a_folder_that_is_named(cli, tmp_path) -> None:
+    refused = cli("recall", "tea", "--data", str(tmp_path / "typo"))
+    assert (refused.code, "there is no store in" in refused.err) == (1, True)
+    assert not (tmp_path / "typo").exists()
 
 
 def test_the_data_directory_is_a_folder(cli, tmp_path) -> None:

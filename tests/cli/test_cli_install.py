@@ -76,6 +76,11 @@ def test_the_server_announces_ways_to_this_very_memory(home: Path) -> None:
     assert [what for _, what in elsewhere] == ["which calls this server"]
 
 
+def test_the_tutorial_says_how_many_clients_are_known() -> None:
+    tutorial = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text("utf-8")
+    assert (len(CLIENTS), "ten clients are known" in tutorial) == (10, True)
+
+
 def test_print_changes_nothing(cli, home: Path) -> None:
     ran = cli("install", "--client", "claude-code", "--print", "--agent", "alice")
     assert ran.code == 0

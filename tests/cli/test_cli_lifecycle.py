@@ -35,6 +35,25 @@ def test_an_unknown_job_is_named_with_those_there_are(cli: Any, remember: Any, v
     assert "expire, retain, dream, consolidate" in refused.json["error"]["message"]
 
 
+@pytest.mark.parametrize("verb", ["run", "pause", "resume"])
+def test_a_job_is_for_every_agent_and_takes_none(cli: Any, remember: Any, data: Path, verb: str) -> None:
+    remember("faint", "--confidence", "0.1", "--agent", "bob")
+    (data / "commonplace.toml").write_text('[lifecycle]\nexpire = ["confidence_below=0.5"]\n', "utf-8")
+    refused = cli("lifecycle", verb, "expire", "--agent", "alice", "--json")
+    assert (refused.code, refused.json["error"]["message"]) == (1, "a job runs for every agent; leave --agent out")
+    assert cli("list", "--agent", "bob", "--json").json["memories"][0]["status"] == "live"
+    assert cli("lifecycle", "status", "--json").json["jobs"][0]["paused"] is False
+    assert "Not used: a job runs for every agent." in cli("lifecycle", verb, "--help").out
+
+
+def test_a_run_is_undone_whole_and_takes_no_agent(cli: Any, remember: Any, data: Path) -> None:
+    remember("faint", "--confidence", "0.1", "--agent", "bob")
+    (data / "commonplace.toml").write_text('[lifecycle]\nexpire = ["confidence_below=0.5"]\n', "utf-8")
+    run_id = cli("lifecycle", "run", "expire", "--json").json["run_id"]
+    assert "for every agent; leave --agent out" in cli("undo", "--run", run_id, "--agent", "alice").err
+    assert cli("list", "--agent", "bob", "--json").json["memories"][0]["status"] == "archived"
+
+
 def test_a_standing_policy_comes_from_the_settings(cli: Any, remember: Any, data: Path) -> None:
     remember("faint", "--confidence", "0.1")
     (data / "commonplace.toml").write_text('[lifecycle]\nexpire = ["confidence_below=0.5"]\n', "utf-8")

@@ -39,7 +39,7 @@ def test_a_person_is_asked(cli: Any, remember: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "recover needs a source, a principal or a time"),
+        ([], "say what to take back: --source, --principal or --since, at least one"),
         (["--since", "soon"], "--since takes"),
         (["--undo", "x"], "there is no recovery x"),
         (["--undo", "x", "--source", "y"], "--undo takes the id of a recovery, alone"),

@@ -163,9 +163,37 @@ def test_programs_are_not_told_in_the_middle_of_an_answer(cli: Any, remember: Ca
     assert (ran.json, ran.err) == ({"memories": [], "next_cursor": None}, "")
 
 
+OF_NO_AGENT = [
+    "recover --undo nope", "stores resync nope", "lifecycle run nope", "lifecycle show nope", "undo nope",
+    "undo --run nope", "review show nope", "review approve nope", "policy revoke nope", "palace info nope",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", OF_NO_AGENT)
+def test_what_looks_at_no_agent_does_not_blame_the_default_one(
+    cli: Any, remember: Callable[..., str], line: str
+) -> None:
+    remember("Alice drinks tea", "--agent", "assistant")
+    refused = cli(*line.split())
+    assert (refused.code, "has no memories" in refused.err) == (1, False)
+
+
+def test_the_default_agent_is_named_where_it_was_looked_at(cli: Any, remember: Callable[..., str]) -> None:
+    remember("Alice drinks tea", "--agent", "assistant")
+    assert "agent default has no memories; those that have: assistant" in cli("get", "nope").err
+
+
 def test_an_empty_store_has_nobody_to_name(cli: Any, remember: Callable[..., str]) -> None:
     cli("forget", remember("gone"), "--hard", "--yes")
     assert "those that have" not in cli("list", "--agent", "asistant").err
+
+
+def test_an_agent_whose_memories_were_forgotten_is_not_asked_whether_it_means_itself(
+    cli: Any, remember: Callable[..., str]
+) -> None:
+    cli("forget", remember("Alice drinks tea", "--agent", "assistant"), "--agent", "assistant", "--yes")
+    assert cli("list", "--agent", "assistant").err == "nothing here for agent assistant\n"
+    assert "did you mean assistant?" in cli("list", "--agent", "asistant").err
 
 
 def test_writing_under_a_new_name_is_no_mistake(cli: Any, remember: Callable[..., str]) -> None:

@@ -72,6 +72,14 @@ def test_the_unit_waits_for_what_is_in_flight_and_does_not_repeat_mistakes() -> 
     assert (service["NoNewPrivileges"], service["ProtectSystem"]) == ("yes", "strict")
 
 
+def test_the_folder_and_a_token_are_there_before_the_service_starts() -> None:
+    document = (ROOT / "docs" / "deployment.md").read_text("utf-8").partition("## systemd")[2]
+    steps = document.split("```")[1].splitlines()
+    ordered = ("useradd", "install -d -o commonplace", "token create", "systemctl enable --now")
+    found = [next(number for number, step in enumerate(steps) if part in step) for part in ordered]
+    assert found == sorted(found)
+
+
 def test_systemd_reads_the_unit_where_there_is_systemd(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed; the unit was only parsed")

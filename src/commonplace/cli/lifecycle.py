@@ -17,14 +17,17 @@ from commonplace.cli import FAILURE, OK
 from commonplace.cli.support import options
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import Document, Table, minute
-from commonplace.cli.undo import undo
+from commonplace.cli.undo import ONLY_OF, undo
+from commonplace.wire.errors import ValidationError
 
 JobName = Annotated[str, argument("JOB", "The job, as `lifecycle status` lists it.")]
+
+_UNUSED = "a job runs for every agent"
 
 commands = Commands(__doc__)
 
 
-@commands.add("status")
+@commands.add("status", unused=_UNUSED)
 def status(run: Session) -> Answer:
     """List the jobs, when each ran last and what it did.
 
@@ -45,7 +48,7 @@ def status(run: Session) -> Answer:
     return Answer({"jobs": jobs}, Table(["job", "due", "last run", "what it did"], rows))
 
 
-@commands.add("run")
+@commands.add("run", unused=_UNUSED)
 def run_job(run: Session, job: JobName, dry_run: options.DryRun = False) -> Answer:
     """Run a job now, or say what it would do.
 
@@ -54,6 +57,7 @@ def run_job(run: Session, job: JobName, dry_run: options.DryRun = False) -> Answ
       commonplace lifecycle run retain
       commonplace lifecycle run expire --dry-run
     """
+    _require_no_agent(run)
     report = asdict(run(run.engine.lifecycle.run(OPERATOR, job, dry_run=dry_run)))
     said = f"{job}{' would do' if dry_run else ''}: {_said(report)}"
     notes = [f"`commonplace lifecycle show {report['run_id']}` says why"] if report["run_id"] else []
@@ -61,7 +65,7 @@ def run_job(run: Session, job: JobName, dry_run: options.DryRun = False) -> Answ
     return Answer(report, said, notes, exit_code=FAILURE if report["error"] else OK)
 
 
-@commands.add("pause")
+@commands.add("pause", unused=_UNUSED)
 def pause(run: Session, job: JobName) -> Answer:
     """Let a job run only when someone says so, in every process on this store.
 
@@ -69,11 +73,12 @@ def pause(run: Session, job: JobName) -> Answer:
     Example:
       commonplace lifecycle pause expire
     """
+    _require_no_agent(run)
     run(run.engine.lifecycle.pause(OPERATOR, job, True))
     return Answer({"job": job, "paused": True}, f"{job} is paused; `commonplace lifecycle resume {job}` ends that")
 
 
-@commands.add("resume")
+@commands.add("resume", unused=_UNUSED)
 def resume(run: Session, job: JobName) -> Answer:
     """Let a paused job run again when it is due.
 
@@ -81,11 +86,12 @@ def resume(run: Session, job: JobName) -> Answer:
     Example:
       commonplace lifecycle resume expire
     """
+    _require_no_agent(run)
     run(run.engine.lifecycle.pause(OPERATOR, job, False))
     return Answer({"job": job, "paused": False}, f"{job} runs when it is due")
 
 
-@commands.add("history")
+@commands.add("history", unused=_UNUSED)
 def history(
     run: Session,
     job: Annotated[str | None, option("--job JOB", "Only runs of this job.")] = None,
@@ -113,7 +119,7 @@ def history(
     return Answer({"runs": runs}, Table(["run", "job", "at", "what it did", "undone"], rows))
 
 
-@commands.add("show")
+@commands.add("show", unused=_UNUSED)
 def show(run: Session, run_id: Annotated[str, argument("RUN", "The run, as `lifecycle history` lists it.")]) -> Answer:
     """Show what a run did to which memory, and why.
 
@@ -128,7 +134,13 @@ def show(run: Session, run_id: Annotated[str, argument("RUN", "The run, as `life
     return Answer(found, _actions_table(found["actions"]), notes)
 
 
-commands.add("undo")(undo)
+commands.add("undo", agent=ONLY_OF)(undo)
+
+
+def _require_no_agent(run: Session) -> None:
+    # Whoever names one believes that the others are left alone, and an expiry forgets theirs.
+    if run.agent is not None:
+        raise ValidationError(f"{_UNUSED}; leave --agent out", field="agent")
 
 
 def _actions_table(actions: list[Document]) -> Table:

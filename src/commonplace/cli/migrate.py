@@ -17,7 +17,7 @@ _WORDS = {
 commands = Commands()
 
 
-@commands.add("migrate", existing=False, agent="Not used: a migration carries every agent.")
+@commands.add("migrate", existing=False, unused="a migration carries every agent")
 def migrate(
     run: Session,
     source: Annotated[str, option("--from URL", "The store that is moved: a URL, or the folder it is in.")],

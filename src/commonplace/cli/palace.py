@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
 Name = Annotated[str, argument("NAME", "The palace's name; an agent's name is one.")]
 
+_UNUSED = "a palace has a name of its own"
+
 commands = Commands(__doc__)
 
 
-@commands.add("list")
+@commands.add("list", unused=_UNUSED)
 def list_palaces(run: Session) -> Answer:
     """List every palace: those that were made, and every agent that has a memory.
 
@@ -48,7 +50,7 @@ def list_palaces(run: Session) -> Answer:
     return Answer({"palaces": found}, table)
 
 
-@commands.add("create", existing=False)
+@commands.add("create", existing=False, unused=_UNUSED)
 def create(
     run: Session, name: Name, description: Annotated[str | None, option("--description TEXT", "What it is for.")] = None
 ) -> Answer:
@@ -62,7 +64,7 @@ def create(
     return Answer(palace, f"palace {palace['name']}: {plural(palace['drawer_count'], 'drawer')}")
 
 
-@commands.add("info")
+@commands.add("info", unused=_UNUSED)
 def info(run: Session, name: Name) -> Answer:
     """Show what a palace is and holds.
 
@@ -76,7 +78,7 @@ def info(run: Session, name: Name) -> Answer:
     return Answer(palace, "\n".join(f"{label}: {value}" for label, value in fields.items() if value))
 
 
-@commands.add("identity")
+@commands.add("identity", unused=_UNUSED)
 def identity(
     run: Session,
     name: Name,

@@ -19,10 +19,12 @@ from commonplace.wire.errors import ValidationError
 Rules = Annotated[Path, argument("FILE", 'A JSON file {"rules": [...]}; `-` reads stdin.')]
 _LISTED = ("agent", "user", "type", "kind", "source", "dialect", "principal", "operation", "findings")
 
+_UNUSED = "rules are asked for every agent"
+
 commands = Commands(__doc__)
 
 
-@commands.add("list")
+@commands.add("list", unused=_UNUSED)
 def list_rules(run: Session) -> Answer:
     """List the rules in force, in the order in which they are asked.
 
@@ -36,7 +38,7 @@ def list_rules(run: Session) -> Answer:
     return Answer(found, Table(["rule", "action", "when", "from"], rows, rows, empty="there are no rules"))
 
 
-@commands.add("set", existing=False)
+@commands.add("set", existing=False, unused=_UNUSED)
 def set_rules(run: Session, file: Rules) -> Answer:
     """Replace the rules that are kept in the store; those of commonplace.toml stay.
 
@@ -48,7 +50,7 @@ def set_rules(run: Session, file: Rules) -> Answer:
     return Answer(found, f"{plural(len(found['rules']), 'rule')} in force from now on")
 
 
-@commands.add("test")
+@commands.add("test", unused=_UNUSED)
 def try_rules(
     run: Session,
     file: Annotated[Path | None, argument("[FILE]", 'A JSON file {"rules": [...]}; `-` reads stdin.')] = None,
@@ -86,7 +88,7 @@ def try_rules(
     return Answer(found, table)
 
 
-@commands.add("learned")
+@commands.add("learned", unused=_UNUSED)
 def learned(run: Session) -> Answer:
     """List what reviewers always approve, and whether it needs them still.
 
@@ -108,7 +110,7 @@ def learned(run: Session) -> Answer:
     return Answer({"learned": found}, table)
 
 
-@commands.add("revoke")
+@commands.add("revoke", unused=_UNUSED)
 def revoke(run: Session, pattern: Annotated[str, argument("PATTERN", "The pattern's id.")]) -> Answer:
     """Take back what was learned of a pattern; only later decisions count.
 

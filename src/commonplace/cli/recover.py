@@ -44,12 +44,14 @@ def recover(
       commonplace recover --principal mallory --yes
     """
     if undo is not None:
-        if source or principal or since:
+        if source or principal or since or run.agent:
             raise ValidationError("--undo takes the id of a recovery, alone", field="undo")
         done = run(run.memory.undo(recovery_id=undo))
         left = [each["message"] for each in done.get("errors", ())]
         said = f"the recovery is undone; as before it: {_counted(len(done['restored_ids']))}"
         return Answer(done, said, notes=left)
+    if source is None and principal is None and since is None:
+        raise ValidationError("say what to take back: --source, --principal or --since, at least one", field="source")
     take_back = partial(
         run.memory.recover, source=source, principal=principal, since=values.past(since, "--since"), agent_id=run.agent
     )

@@ -40,11 +40,12 @@ _INDENT = "    "
 _IN_THE_LINE = ("id", "agent_id", "content", "subject", "predicate", "object", "valid_to", "asserted_by")
 _TIMES = ("expires_at", "valid_from")
 _STATUSES = ("pending", "approved", "rejected", "expired", "all")
+_UNUSED = "the id of a review says whose it is"
 
 commands = Commands(__doc__)
 
 
-@commands.add("list")
+@commands.add("list", agent="Only of this agent; of every agent where none is named.")
 def list_reviews(
     run: Session,
     status: Annotated[
@@ -79,7 +80,7 @@ def list_reviews(
     return Answer({"reviews": found}, table)
 
 
-@commands.add("show")
+@commands.add("show", unused=_UNUSED)
 def show_review(run: Session, review: ReviewId) -> Answer:
     """Show what a waiting change would add, remove and modify.
 
@@ -137,7 +138,7 @@ def _fields(memory: Document) -> dict[str, str]:
     }
 
 
-@commands.add("approve")
+@commands.add("approve", unused=_UNUSED)
 def approve(
     run: Session,
     review: ReviewIds,
@@ -161,7 +162,7 @@ def approve(
     return _decided(decided)
 
 
-@commands.add("reject")
+@commands.add("reject", unused=_UNUSED)
 def reject(run: Session, review: ReviewIds, reviewer: Reviewer = None, reason: Reason = None) -> Answer:
     """Refuse waiting changes; nothing of them happens.
 
@@ -175,7 +176,7 @@ def reject(run: Session, review: ReviewIds, reviewer: Reviewer = None, reason: R
     return Answer(decided, f"rejected: {decided['operation']}")
 
 
-@commands.add("edit")
+@commands.add("edit", unused=_UNUSED)
 def edit(
     run: Session,
     review: ReviewId,
@@ -203,7 +204,7 @@ def edit(
     return Answer(changed, f"edited: {changed['operation']} {review}, revision {changed['revision']}")
 
 
-@commands.add("apply")
+@commands.add("apply", unused=_UNUSED)
 def apply(
     run: Session,
     review: ReviewId,

@@ -13,7 +13,7 @@ from commonplace.wire.errors import ValidationError
 commands = Commands()
 
 
-@commands.add("stores")
+@commands.add("stores", unused="a store holds every agent")
 def stores(
     run: Session,
     action: Annotated[str | None, argument("[resync]", "What to do; nothing lists them.")] = None,

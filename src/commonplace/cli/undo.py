@@ -9,10 +9,13 @@ from commonplace.cli.support.command import Answer, Commands, Session, argument,
 from commonplace.cli.support.output import plural
 from commonplace.wire.errors import ValidationError
 
+#: An id says whose it is.
+ONLY_OF = "Only memories of this agent; by default of every agent."
+
 commands = Commands()
 
 
-@commands.add("undo")
+@commands.add("undo", agent=ONLY_OF)
 def undo(
     run: Session,
     ids: Annotated[list[str] | None, argument("IDS", "Whole ids, as the audit or a run names them.")] = None,
@@ -34,9 +37,9 @@ def undo(
             "(`commonplace lifecycle history`)",
             field="ids",
         )
-    # Of any agent, unless one is named: an id says whose it is.
-    whose = run.agent if run_id is None else None
-    done = run(run.memory.undo(ids or None, run_id=run_id, reason=reason, agent_id=whose))
+    if run_id is not None and run.agent is not None:
+        raise ValidationError("a run is taken back whole, for every agent; leave --agent out", field="agent")
+    done = run(run.memory.undo(ids or None, run_id=run_id, reason=reason, agent_id=run.agent))
     said = f"brought back {plural(len(done['restored_ids']), 'memory')}"
     if kept := len(done["unchanged_ids"]):
         said += f"; {plural(kept, 'memory')} needed nothing"

@@ -196,7 +196,7 @@ class Session:
         if self(memory.list(limit=1))["memories"]:
             return None
         named = self(memory.status())["agents"]  # without those whose name holds a secret
-        if not named:
+        if not named or memory.agent_id in named:  # among them: all it had was forgotten, and its name is right
             return None
         close = get_close_matches(memory.agent_id, named, 1)
         meant = f"did you mean {output.label(close[0])}? " if close else ""
@@ -253,29 +253,34 @@ class Commands:
         root.registered_commands.append(commands[0])
 
 
-def session_command(body: Body, *, existing: bool = True, agent: str = AGENT) -> Callable[..., None]:
+def session_command(
+    body: Body, *, existing: bool = True, agent: str = AGENT, unused: str | None = None
+) -> Callable[..., None]:
     """A command whose body takes a session; --json, --data and --agent follow the options of its own.
 
-    `existing`: it does not begin a store. `agent`: the help of its --agent.
+    `existing`: it does not begin a store. `agent`: the help of its --agent. `unused`: why that means nothing to it.
     """
 
     def start(as_json: bool, data: Path | None, agent: str | None) -> Session:
         return Session(data, agent, as_json=as_json, existing=existing)
 
-    agent_option = Annotated[str | None, option("--agent NAME", agent)]
-    hinted = _with_agent_hint(body) if existing else body
+    agent_option = Annotated[str | None, option("--agent NAME", f"Not used: {unused}." if unused else agent)]
+    hinted = _with_agent_hint(body, by_default=agent == AGENT) if existing and not unused else body
     return with_options(hinted, start, as_json=(Json, False), data=(Data, None), agent=(agent_option, None))
 
 
-def _with_agent_hint(body: Body) -> Body:
-    """A name that nobody wrote under is a typing mistake more often than not: say so where nothing else would."""
+def _with_agent_hint(body: Body, *, by_default: bool) -> Body:
+    """A name that nobody wrote under is a typing mistake more often than not: say so where nothing else would.
+
+    `by_default`: whether the command looks at one agent where none is named, which then is the mistake.
+    """
 
     @wraps(body)
     def hinted(run: Session, **given: Any) -> Answer | None:
         try:
             answer = body(run, **given)
         except NotFound as fault:
-            if hint := run.agent_hint():
+            if (by_default or run.agent is not None) and (hint := run.agent_hint()):
                 raise NotFound(f"{fault.message}; {hint}", **fault.details) from None
             raise
         if answer is not None and not run.as_json:

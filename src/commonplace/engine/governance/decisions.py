@@ -135,6 +135,13 @@ def require_pending(core: Core, value: Mapping[str, Any], decision: Decision, no
         raise Conflict(said, review_id=id, review=shown(value))
 
 
+#: The command line has no token either: if a name that is only claimed counted, two eyes would do.
+_ONE_NAME = (
+    "without a token everyone has that name, whatever `reviewer` says: approve it on the page or over HTTP "
+    "with another's token (`commonplace token create --role reviewer` makes one)"
+)
+
+
 def require_other_eyes(core: Core, who: Principal, value: Mapping[str, Any], decision: Decision) -> None:
     """With four eyes nobody approves what they asked for or edited: an edit waits for another to approve it."""
     if not core.settings.governance.four_eyes or not decision.approved:
@@ -142,7 +149,7 @@ def require_other_eyes(core: Core, who: Principal, value: Mapping[str, Any], dec
     if decision.edited is not None:
         raise Forbidden("with four_eyes an edit waits for another to approve it: edit the review, and ask them")
     if who.name in (value["requested_by"], *value.get("edited_by", ())):
-        hint = "without tokens everyone has the same name: `commonplace token create`" if who == Principal() else None
+        hint = _ONE_NAME if who == Principal() else None
         raise Forbidden(f"with four_eyes nobody approves their own write, and this one is {who.name}'s", hint=hint)
 
 
