@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -75,7 +75,6 @@ class RecallLog:
         self._flushes: set[asyncio.Task[None]] = set()
         self.failures: dict[str, WriteFailure] = {}  # by tenant
         self._saved = SavedRecalls(core.settings.folder)
-        self._ledgers: dict[str, str] = {}  # by tenant, the hash of the first entry
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -105,8 +104,6 @@ class RecallLog:
                     f"{len(self._waiting):,} recalls wait to be written to the ledger, which fails: {why}; nothing "
                     "more is recalled until that is mended"
                 )
-        with suppress(Fault):  # while the store can be asked: once it is down, nothing else says whose the recall is
-            await self._first_hash(recalled.who.tenant)
         self.hold([recalled])
         full = len(self._waiting) >= _MAX_WAITING and not self.failures  # of a store that fails the timer takes care
         if self._core.settings.recalls_at_once or full:
@@ -185,12 +182,8 @@ class RecallLog:
                 await asyncio.to_thread(file.give_back)
 
     async def _first_hash(self, tenant: str) -> str | None:
-        if tenant not in self._ledgers:
-            found = await self._core.primary.audit_hashes(tenant, after=0, limit=1)
-            if not found:
-                return None
-            self._ledgers[tenant] = found[0]
-        return self._ledgers[tenant]
+        found = await self._core.primary.audit_hashes(tenant, after=0, limit=1)
+        return found[0] if found else None
 
     async def close(self) -> None:
         try:

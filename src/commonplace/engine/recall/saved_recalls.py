@@ -27,7 +27,7 @@ Document = dict[str, Any]
 @dataclass(slots=True)
 class SavedFile:
     """The recalls of one tenant that one process left. Another store may be used with the same folder, so it says whose
-    they are: `ledger` is the hash of the first entry of theirs, and where that had none, `store` its key."""
+    they are: `ledger` is the hash of the first entry of theirs, and where that was not to be had, `store` their key."""
 
     path: Path
     tenant: str
