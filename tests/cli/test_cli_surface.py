@@ -62,6 +62,13 @@ def test_every_command_explains_itself(cli, path: str) -> None:
     assert _flags(LEAVES[path]) >= EVERYWHERE
 
 
+@pytest.mark.parametrize("path", LEAVES)
+def test_an_option_without_its_value_leads_to_the_help_of_its_command(cli, path: str) -> None:
+    refused = cli(*path.split(), "--data")
+    assert refused.code == 1
+    assert refused.err.endswith(f"`commonplace {path} --help` shows how it is used.\n")
+
+
 @pytest.mark.parametrize("group", ["", "audit", "kg", "model", "mrp", "review", "token", "trust"])
 def test_groups_explain_themselves(cli, group: str) -> None:
     asked, alone = cli(*group.split(), "--help"), cli(*group.split())

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
+from typer.core import TyperCommand
 
 from commonplace.cli import OK
 from commonplace.cli.support import output
@@ -228,6 +229,18 @@ class Session:
         return found[0] if found else ref
 
 
+class LeafCommand(TyperCommand):
+    """Says of a mistake which command it is in: click's parser does not, of an option without its value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if getattr(error, "ctx", ctx) is None:
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
+
+
 class Commands:
     """The command of a module, or its group of commands, whose help is the module's docstring."""
 
@@ -246,6 +259,8 @@ class Commands:
 
     def join(self, root: typer.Typer, name: str, heading: str) -> None:
         commands = self.typer.registered_commands
+        for command in commands:
+            command.cls = LeafCommand
         if [command.name for command in commands] != [name]:
             root.add_typer(self.typer, name=name, rich_help_panel=heading)
             return
