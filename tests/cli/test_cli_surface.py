@@ -62,6 +62,14 @@ def test_every_command_explains_itself(cli, path: str) -> None:
     assert _flags(LEAVES[path]) >= EVERYWHERE
 
 
+@pytest.mark.parametrize("path", [path for path in LEAVES if " " in path])
+def test_a_list_of_commands_has_their_whole_sentences(cli, path: str) -> None:
+    group, name = path.split()
+    purpose = inspect.cleandoc(LEAVES[path].help).split("\n\n")[0]
+    listed = " ".join(cli(group, "--help").out.split("\nCommands:\n")[1].split())
+    assert f"{name} {' '.join(purpose.split())}".partition(". ")[0] in listed
+
+
 @pytest.mark.parametrize("path", LEAVES)
 def test_an_option_without_its_value_leads_to_the_help_of_its_command(cli, path: str) -> None:
     refused = cli(*path.split(), "--data")
