@@ -84,6 +84,11 @@ def test_groups_explain_themselves(cli, group: str) -> None:
     assert (alone.code, alone.out.strip(), alone.err) == (0, asked.out.strip(), "")
 
 
+def test_completion_is_the_business_of_one_command(cli) -> None:
+    assert "-completion" not in cli("--help").out
+    assert cli("--show-completion").code == cli("--install-completion").code == 1
+
+
 def test_the_documentation_lists_every_command_and_option() -> None:
     parts = re.split(r"^## ", DOCS.read_text("utf-8"), flags=re.MULTILINE)
     sections = {match[1]: part for part in parts if (match := re.match(r"`commonplace ([a-z ]+)`", part))}

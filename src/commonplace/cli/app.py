@@ -83,6 +83,7 @@ def tree(root: Callable[..., None], package: str, commands: Mapping[str, str], a
     app = typer.Typer(
         name=name,
         cls=RootGroup,
+        add_completion=False,  # typer's options for it: we have a command
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -90,7 +91,12 @@ def tree(root: Callable[..., None], package: str, commands: Mapping[str, str], a
     )
     app.callback()(root)
     first = _ALIASES.get(args[0], args[0]) if args else ""
-    known = first in commands and f"_{name.upper()}_COMPLETE" not in os.environ
+    completing = f"_{name.upper()}_COMPLETE" in os.environ
+    if completing:
+        from typer.completion import completion_init
+
+        completion_init()  # which typer does only beside its own options
+    known = first in commands and not completing
     wanted = [first] if known else list(commands)
     for command in wanted:
         module = import_module(f"{package}.{command.replace('-', '_')}")
