@@ -93,7 +93,7 @@ def tree(root: Callable[..., None], package: str, commands: Mapping[str, str], a
     first = _ALIASES.get(args[0], args[0]) if args else ""
     completing = f"_{name.upper()}_COMPLETE" in os.environ
     if completing:
-        from typer.completion import completion_init
+        from typer.completion import completion_init  # type: ignore[attr-defined]
 
         completion_init()  # which typer does only beside its own options
     known = first in commands and not completing
