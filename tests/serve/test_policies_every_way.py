@@ -238,6 +238,26 @@ def test_what_a_recall_rule_withholds_is_read_no_other_way(place: Place, way: st
     assert "internal" not in answer
 
 
+#: By agent: what tells of memories by their ids alone.
+UNNAMED: dict[str, Callable[[Place, str], str]] = {
+    "ledger": lambda at, a: at.server.get(f"/v0/audit?agent_id={a}").body.decode(),
+    "the page's ledger": lambda at, a: at.server.get(f"/ui/audit?agent={a}").body.decode(),
+    "JSON-RPC ledger": lambda at, a: _json_rpc(at, "audit", {"agent_id": a}),
+    "CLI ledger": lambda at, a: at.command("audit", "list", "--agent", a),
+    "SDK ledger": lambda at, a: at.local(lambda memory: memory.audit(agent_id=a)),
+    "SDK ledger of a server": lambda at, a: at.remote(lambda memory: memory.audit(agent_id=a)),
+}
+
+
+@pytest.mark.parametrize("way", UNNAMED)
+def test_what_a_recall_rule_withholds_is_named_no_other_way(place: Place, way: str) -> None:
+    agent = f"agent-{uuid.uuid4().hex[:8]}"
+    shown, kept = (place.server.post("/v0/remember", said(agent, f"a {what}")).json for what in ("whale", "narwhal"))
+    answer = UNNAMED[way](place, agent)
+    assert shown["id"] in answer, answer
+    assert kept["id"] not in answer
+
+
 def test_a_rule_is_not_avoided_by_merging(place: Place) -> None:
     """Two halves that say it only together."""
     agent = f"agent-{uuid.uuid4().hex[:8]}"

@@ -19,6 +19,7 @@ from commonplace.engine.types import BatchItem, Draft, Expire, Forget, Merge, Qu
 from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.errors import Fault, Forbidden, NotFound, ValidationError
 from commonplace.wire.record import Principal
+from commonplace.wire.times import DAY_MS
 
 YES = Decision(True, "Alice")
 BAD = "the launch code is zebra"
@@ -396,6 +397,84 @@ def test_what_a_rule_withholds_is_read_in_no_way(subject: Subject, run: Any, way
         assert "REDACTED:rule_0" in seen
     elif way == "recall":
         assert "hits=[]" in seen
+
+
+BOB = Principal("bob")
+
+
+async def _dry_run(s: Subject, run_id: str) -> Any:
+    return await s.engine.lifecycle.run(BOB, "consolidate", dry_run=True)
+
+
+async def _run(s: Subject, run_id: str) -> Any:
+    return await s.engine.lifecycle.run(BOB, "consolidate")
+
+
+#: Ways that tell of memories without their words, by the id of a run that did something to them.
+TELLING: dict[str, Way] = {
+    "runs": lambda s, run_id: s.engine.lifecycle.runs(BOB),
+    "summaries of runs": lambda s, run_id: s.engine.lifecycle.summaries(BOB),
+    "one run": lambda s, run_id: s.engine.lifecycle.show(BOB, run_id),
+    "jobs": lambda s, run_id: s.engine.lifecycle.status(BOB),
+    "dry run": _dry_run,
+    "run by hand": _run,
+    "undo of a run": lambda s, run_id: s.engine.lifecycle.undo(BOB, run_id),
+    "ledger": lambda s, run_id: s.engine.ledger.page(BOB),
+    "ledger, newest first": lambda s, run_id: s.engine.ledger.page(BOB, newest_first=True),
+}
+
+
+def _notes(subject: Subject, run: Any, text: str) -> list[str]:
+    """One that is promoted, one that is put away."""
+    drafts = [Draft("agent", "episodic", f"{text} {n}", metadata={"short_term": True}, confidence=c)
+              for n, c in enumerate((0.9, 0.1))]  # fmt: skip
+    return [run(subject.engine.remember(WHO, draft)).id for draft in drafts]
+
+
+@pytest.mark.parametrize("way", TELLING)
+@pytest.mark.parametrize("harmless", [False, True], ids=["alone", "beside another"])
+def test_no_way_tells_that_there_is_what_a_rule_withholds(subject: Subject, run: Any, way: str, harmless: bool) -> None:
+    withheld = _notes(subject, run, "what Carol earns, a salary of 90000")
+    shown = _notes(subject, run, "the weather of Tuesday was mild") if harmless else []
+    run(subject.engine.recall(WHO, Query(("agent",), "what does Carol earn?", min_score=0.0)))
+    subject.clock.advance(8 * DAY_MS)
+    job = run(subject.engine.lifecycle.run(WHO, "consolidate"))
+    promoted = {m.id for m in run(subject.list()) if m.id not in withheld + shown and "salary" in m.content}
+    assert job.run_id
+    assert promoted
+    for each in ("another salary of Carol's", "a third salary") if way in ("dry run", "run by hand") else ():
+        withheld += _notes(subject, run, each)
+    if way in ("dry run", "run by hand"):
+        subject.clock.advance(8 * DAY_MS)
+    before = {m.id: m.version for m in run(subject.engine.list(WHO, ("agent",))).memories}
+    when = {"content": "salary", "operation": ["recall"], "principal": ["bob"]}
+    rules(subject, run, {"when": when, "action": "reject"})
+    hashes = [m.content_hash for id in withheld for m in run(subject.engine.history(WHO, "agent", id))]
+    try:
+        told = repr(run(TELLING[way](subject, job.run_id)))
+    except NotFound:
+        assert not harmless, "what may be seen of a run is seen"
+        return
+    assert not [each for each in (*withheld, *promoted, *hashes) if each in told]
+    if way in ("runs", "summaries of runs", "one run"):
+        assert harmless is any(each in told for each in (*shown, "the weather")), told
+    for counts in ("'counts': {", "counts={"):
+        assert told.count(counts) == told.count(counts + "}"), "a number of all tells of what is withheld"
+    assert "run_id='" not in told or harmless
+    if way == "undo of a run":
+        after = {m.id: m.version for m in run(subject.engine.list(WHO, ("agent",))).memories}
+        assert all(after.get(id) == before.get(id) for id in (*withheld, *promoted))
+
+
+def test_a_rule_about_another_hides_nothing(subject: Subject, run: Any) -> None:
+    ids = _notes(subject, run, "what Carol earns, a salary of 90000")
+    subject.clock.advance(8 * DAY_MS)
+    job = run(subject.engine.lifecycle.run(WHO, "consolidate"))
+    when = {"content": "salary", "operation": ["recall"], "principal": ["bob"]}
+    rules(subject, run, {"when": when, "action": "reject"})
+    seen = run(subject.engine.lifecycle.show(WHO, job.run_id))
+    assert ({each["id"] for each in seen["actions"]}, seen["counts"]) == (set(ids), job.counts)
+    assert ids[0] in repr(run(subject.engine.ledger.page(WHO)))
 
 
 EARLIER: dict[str, Way] = {

@@ -168,8 +168,20 @@ def test_what_is_withheld_is_not_shown_here_either(subject: Subject, run: Any) -
     perform(subject, run, "consolidate")
     rule = {"name": "r", "when": {"content": "weather", "operation": ["recall"]}, "action": "reject"}
     run(subject.engine.policies.replace(WHO, [rule]))
-    ((action,),) = [seen["actions"] for seen in run(subject.engine.lifecycle.runs(WHO))]
-    assert "content" not in action
+    assert run(subject.engine.lifecycle.runs(WHO)) == []
+
+
+def test_undoing_one_of_a_promotion_does_not_name_its_withheld_siblings(subject: Subject, run: Any) -> None:
+    bob = Principal("bob")
+    rule = {"name": "r", "when": {"content": "tea!", "operation": ["recall"], "principal": ["bob"]}, "action": "reject"}
+    told, kept = note(subject, run, "Alice likes tea"), note(subject, run, "alice likes tea!")
+    subject.clock.advance(COLD_MS)
+    perform(subject, run, "consolidate")
+    (action,) = [a for seen in run(subject.engine.lifecycle.runs(WHO)) for a in seen["actions"] if a.get("sources")]
+    assert {told, kept} == set(action["sources"])
+    run(subject.engine.policies.replace(WHO, [rule]))
+    assert run(subject.engine.lifecycle.runs(bob)) == []
+    assert run(subject.engine.undo(bob, [told])).restored == [told]
 
 
 def test_what_is_erased_is_noted_nowhere(subject: Subject, run: Any) -> None:

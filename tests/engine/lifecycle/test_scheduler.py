@@ -173,7 +173,7 @@ def test_who_may_use_some_agents_is_not_told_why_a_job_failed_for_all(subject: S
     (all_of_it,) = run(made.status(WHO))
     assert all_of_it["last_run"]["error"] == "memory of bob cannot be read"
     (told,) = run(made.status(Principal("bob", role="reader", agents=("agent",))))
-    assert told["last_run"]["error"] == "it failed; whoever may use every agent can see why"
+    assert told["last_run"]["error"] == "it failed; whoever may read everything can see why"
 
 
 def test_a_dry_run_leaves_no_trace(subject: Subject, run: Any, job: Count) -> None:

@@ -14,7 +14,7 @@ from commonplace.stores.base import Primary, Record, Transaction
 from commonplace.stores.graph import Triple
 from commonplace.wire.canonical import content_hash, new_salt
 from commonplace.wire.errors import Forbidden
-from commonplace.wire.record import ALL_AGENTS, Memory, Principal
+from commonplace.wire.record import ALL_AGENTS, Memory, Principal, covers
 
 POLICY, RULES = "policy", "rules"
 #: For so long rules that were read are used again: looking at every call would cost a recall a tenth of its time.
@@ -289,8 +289,16 @@ class Policies:
         )  # fmt: skip
 
     async def withholds(self, who: Principal) -> bool:
-        """Whether anything may be kept from this caller."""
-        return bool(await self._read_rules(who))
+        """Whether whole memories may be kept from this caller: then a number of them tells of those, too."""
+        return any(rule.action == "reject" for rule in await self._read_rules(who))
+
+    async def withheld(self, who: Principal, ids: Iterable[str]) -> frozenset[str]:
+        """Of these ids those of memories that are kept from this caller, whatever has become of them."""
+        if not await self.withholds(who):
+            return frozenset()
+        show = await self.reader(who)
+        there = await self._primary.get(who.tenant, list(dict.fromkeys(ids)))
+        return frozenset(memory.id for memory in there if show(memory) is None)
 
     async def shown_triples(self, who: Principal, triples: Iterable[Triple]) -> list[Triple]:
         show = await self.triple_reader(who)
@@ -326,7 +334,13 @@ class Policies:
         return bool(await self._read_rules(who))
 
     async def _read_rules(self, who: Principal) -> tuple[Rule, ...]:
-        return tuple(rule for rule in await self.in_force(who.tenant) if "recall" in rule.operation)
+        # A rule about somebody else must not cost this caller the counts that it would tell too much by.
+        return tuple(
+            rule
+            for rule in await self.in_force(who.tenant)
+            if "recall" in rule.operation
+            and any(covers(pattern, who.name) for pattern in rule.patterns.get("principal", (who.name,)))
+        )
 
 
 def _read(who: Principal, memory: Memory) -> Proposal:

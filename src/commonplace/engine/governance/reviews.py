@@ -95,7 +95,7 @@ class Reviews:
 
     async def _quotes_only_ids(self, who: Principal) -> Callable[[dict[str, Any]], dict[str, Any]]:
         """Whoever asked for something is told no more of what is there than a recall would tell them."""
-        if RANK[who.role] >= RANK["reviewer"] or not await self._core.policies.withholds(who):
+        if RANK[who.role] >= RANK["reviewer"] or not await self._core.policies.limit_reading(who):
             return lambda value: value
         return without_existing
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from commonplace.wire.record import ALL_AGENTS, Principal
 _AT_ONCE = 1000
 Document = dict[str, Any]
 _CURSOR_DIGITS = 18  # which a number of an entry has at most
+_UUID = re.compile(rb"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 #: What a part says to whom a rule hides it from.
 _WITHHELD: Document = {"memory_id": None, "payload": b'{"withheld":true}', "salt": None}
 
@@ -76,12 +78,18 @@ class Ledger:
         return await self._shown(who, found[:limit])
 
     async def _shown(self, who: Principal, entries: Sequence[AuditEntry]) -> Sequence[AuditEntry]:
-        """With nothing of a statement that a rule hides from the caller, or hides a part of; every hash stays."""
+        """With nothing of a memory that a rule withholds from the caller, whoever names it, nor of a statement that one
+        hides, or hides a part of; every hash stays."""
         if not await self._core.policies.limit_reading(who):
             return entries
         show = await self._core.policies.triple_reader(who)
 
+        named = (id for entry in entries for part in entry.parts for id in _memories_in(part))
+        withheld = await self._core.policies.withheld(who, named)
+
         def hidden(entry: AuditEntry, part: AuditPart) -> bool:
+            if not withheld.isdisjoint(_memories_in(part)):
+                return True
             said = json.loads(part.payload) if part.payload is not None else {}
             if "subject" not in said or "object" not in said:
                 return False
@@ -194,6 +202,12 @@ class Ledger:
             if rows.problem is not None:
                 verifier.problem, verifier.first_bad = rows.problem
         return verifier
+
+
+def _memories_in(part: AuditPart) -> set[str]:
+    """Every id that it names: a recall names what it found, a merge what it joined."""
+    named = {found.decode() for found in _UUID.findall(part.payload or b"")}
+    return named if part.memory_id is None else named | {part.memory_id}
 
 
 def _may_read(who: Principal, entry: AuditEntry) -> bool:

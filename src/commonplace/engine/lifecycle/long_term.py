@@ -1,4 +1,4 @@
-"""Which of the long-term memories that consolidation made are put away again. Pure.
+"""Which of the long-term memories that consolidation made are archived again. Pure.
 
 There are as many of them as there is conversation, so that without an end every recall would search more, for ever.
 What someone wrote as long-term memory is never among them, nor what its author asked to keep or someone brought back.
@@ -22,7 +22,7 @@ _HALF_LIFE = 90 * DAY_MS  # of long-term memory, as of the importance of a drawe
 Document = dict[str, Any]
 
 
-def put_away(memories: Sequence[Memory], capacity: int, now: int) -> list[tuple[Memory, Document]]:
+def choose_for_archive(memories: Sequence[Memory], capacity: int, now: int) -> list[tuple[Memory, Document]]:
     """Of one agent's and one person's, with why: those that were not sure and that nobody has needed, then the least
     worth of what is more than `capacity`; 0 is without limit."""
     gone: list[tuple[Memory, Document]] = []

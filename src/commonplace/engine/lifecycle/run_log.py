@@ -59,9 +59,8 @@ class RunLog:
             return
         if tx.record(RUN, self.id) is None:
             tx.put_record(Record(RUN, self.id, {"job": self.job, "by": self.by, "at": self.at}))
-        about = tuple(dict.fromkeys(name for name in (action.id, action.into, *action.sources) if name))
         # In the order done: a unit of work knows its place in the tenant's sequence.
-        tx.put_record(Record(_actions(self.id), f"{tx.seq:016d} {action.id}", asdict(action), about))
+        tx.put_record(Record(_actions(self.id), f"{tx.seq:016d} {action.id}", asdict(action), _about(action)))
 
     def plan(self, action: Action) -> None:
         if len(self.planned) < SHOWN_ACTIONS:
@@ -106,7 +105,7 @@ async def summaries(
             return None
         text = await _texts(core, who, actions[:1])
         done = Counter(action.action for action in actions)
-        return {**_header(who, record), "done": dict(done), **text(actions[0])}
+        return {**await _header(core, who, record), "done": dict(done), **text(actions[0])}
 
     return await _newest(core, who, summary, job=job, limit=limit, before=before)
 
@@ -151,26 +150,41 @@ async def _shown(core: Core, who: Principal, record: Record) -> Document | None:
     first = actions[:SHOWN_ACTIONS]
     texts = await _texts(core, who, first)
     shown = [{**to_document(action), **texts(action)} for action in first]
-    return {**_header(who, record), "actions": shown, "action_count": len(actions)}
+    return {**await _header(core, who, record), "actions": shown, "action_count": len(actions)}
 
 
-def _header(who: Principal, record: Record) -> Document:
+async def _header(core: Core, who: Principal, record: Record) -> Document:
     """When, by whom, and how it ended."""
     ended = {"duration_ms": None, "counts": {}, "error": None, "undone_at": None, "undone_by": None, **record.value}
-    if not who.uses_all_agents:  # counts are of the whole tenant, and a problem may name another's memory
-        ended |= {"counts": {}, "error": hidden_error(ended["error"])}
-    return {"id": record.key, **ended}
+    return {"id": record.key, **(ended if await sees_all(core, who) else without_numbers(ended))}
 
 
-def hidden_error(error: str | None) -> str | None:
-    """What whoever may use some agents only is told of why a job failed."""
-    return None if error is None else "it failed; whoever may use every agent can see why"
+async def sees_all(core: Core, who: Principal) -> bool:
+    """Whether numbers of the whole tenant tell the caller of nothing but what they may read."""
+    return who.uses_all_agents and not await core.policies.withholds(who)
+
+
+def without_numbers(ended: Document) -> Document:
+    """How a run ended, for whom not all of it is: a problem, too, may name another's memory."""
+    error = None if ended["error"] is None else "it failed; whoever may read everything can see why"
+    return {**ended, "counts": {}, "error": error}
 
 
 async def _of(core: Core, who: Principal, run_id: str) -> list[Action]:
     records = sorted(await core.primary.records(who.tenant, _actions(run_id)), key=lambda r: r.key)
     found = [Action(**{**r.value, "sources": tuple(r.value["sources"])}) for r in records]
-    return [action for action in found if who.may_use(action.agent_id)]
+    return await visible(core, who, [action for action in found if who.may_use(action.agent_id)])
+
+
+async def visible(core: Core, who: Principal, actions: Sequence[Action]) -> list[Action]:
+    """Those that are about nothing that a rule withholds: an action is told, and undone, as a whole or not at all."""
+    withheld = await core.policies.withheld(who, (name for action in actions for name in _about(action)))
+    return [action for action in actions if withheld.isdisjoint(_about(action))]
+
+
+def _about(action: Action) -> tuple[str, ...]:
+    """The memories that it names."""
+    return tuple(dict.fromkeys(name for name in (action.id, action.into, *action.sources) if name))
 
 
 def to_document(action: Action) -> Document:

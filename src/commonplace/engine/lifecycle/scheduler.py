@@ -10,12 +10,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from commonplace.engine.core import SYSTEM, Core, require_operator, require_role
 from commonplace.engine.lifecycle import run_log
-from commonplace.engine.lifecycle.run_log import RunLog, hidden_error
+from commonplace.engine.lifecycle.run_log import RunLog, sees_all, without_numbers
 from commonplace.engine.memory.undo import UndoResult
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import mint_id
@@ -122,21 +122,31 @@ class Lifecycle:
         job = self._job(name)
         require_role(who, "reader" if dry_run else "writer")
         if dry_run:
-            return await self._perform(job, who, dry_run=True)
+            return await self._told(who, await self._perform(job, who, dry_run=True))
         async with self._acting:
             if not await self._acquire():
                 raise Conflict("another process is at this; try again in a minute")
             async with self._held():
-                return await self._perform(job, who)
+                return await self._told(who, await self._perform(job, who))
+
+    async def _told(self, who: Principal, report: JobReport) -> JobReport:
+        """What whoever asked for a run is told of it. It was of what they may use, so that only a rule hides any."""
+        if not await self._core.policies.withholds(who):
+            return report
+        run_id = report.run_id
+        if run_id is not None:
+            try:
+                await run_log.run(self._core, who, run_id)
+            except NotFound:  # all that it did is withheld
+                run_id = None
+        return replace(report, run_id=run_id, **without_numbers({"error": report.error}))
 
     async def status(self, who: Principal) -> list[dict[str, Any]]:
         """Each job: whether it is paused or at work, how often it is due, and what its last run did in this tenant."""
         require_role(who, "reader")
         last = {r.key: r.value for r in await self._core.primary.records(who.tenant, LIFECYCLE)}
-        if not who.uses_all_agents:  # the numbers are of all of them, and a problem may name another's memory
-            last = {
-                name: {**value, "counts": {}, "error": hidden_error(value["error"])} for name, value in last.items()
-            }
+        if not await sees_all(self._core, who):
+            last = {name: without_numbers(value) for name, value in last.items()}
         paused = await self._paused()
         return [
             {
@@ -246,7 +256,7 @@ class Lifecycle:
         finally:
             self.running = None
         report.duration_ms = self._core.clock() - started
-        report.actions = [run_log.to_document(action) for action in noted.planned]
+        report.actions = [run_log.to_document(each) for each in await run_log.visible(self._core, who, noted.planned)]
         if not dry_run:
             value = {name: getattr(report, name) for name in ("at", "duration_ms", "counts", "error")}
 

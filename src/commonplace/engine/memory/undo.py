@@ -66,7 +66,10 @@ async def undo_one(
         elif version is not None and memory.version != version:
             raise Conflict(f"memory {id} was changed since; undo it by its own id if you mean that, too", id=id)
         elif memory.merged_into is not None:
-            result.restored += [each.id for each in await unmerge(core, who, memory.agent_id, memory.id, reason)]
+            back = [each.id for each in await unmerge(core, who, memory.agent_id, memory.id, reason)]
+            # Others come back with it, and what a rule withholds is not named to whom did not name it.
+            withheld = await core.policies.withheld(who, back)
+            result.restored += [each for each in back if each == memory.id or each not in withheld]
         elif memory.status != "live":
             result.restored.append((await undelete(core, who, memory.agent_id, memory.id, reason, ranked=True)).id)
         else:
