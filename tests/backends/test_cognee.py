@@ -55,7 +55,7 @@ def test_a_text_that_looks_like_a_path_is_a_text(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
-def test_it_is_not_opened_without_its_walls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_not_opened_without_its_access_control(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENABLE_BACKEND_ACCESS_CONTROL", "false")
     with pytest.raises(OperatorActionRequired, match="shows one dataset's texts in another"):
         open_replica(cognee_url(), FakeClock(), SETTINGS)

@@ -11,7 +11,6 @@ from patroni_cluster import until
 from postgres_server import FAST, PASSWORD, PostgresServer
 
 from commonplace.engine import Forget
-from commonplace.stores.postgres.address import parse_address
 from commonplace.stores.postgres.store import PostgresStore
 from commonplace.testing import FakeClock
 from commonplace.testing.subject import WHO, Subject, open_subject
@@ -129,13 +128,3 @@ def test_who_does_not_know_what_a_standby_must_have_asks_none(pair: Pair) -> Non
         pair.leader.stop(mode="immediate")
         with pytest.raises(Unavailable, match=_REFUSED):
             run(s.get(kept))
-
-
-def test_each_host_is_asked_by_itself() -> None:
-    each = parse_address("postgresql://alice@one:1,two:2,three/memories?reads=any").of_each_server
-    assert [(one.parameters["host"], one.parameters["port"]) for one in each] == [
-        ("one", "1"),
-        ("two", "2"),
-        ("three", ""),
-    ]
-    assert {one.parameters["target_session_attrs"] for one in each} == {"any"}

@@ -66,7 +66,7 @@ def test_one_that_is_down_is_told_by_whoever_looks(cli: Any, data: Path, monkeyp
     assert (other["status"], other["waiting"]) == ("degraded", 0)
     assert "could not be reached" in other["error"]
     assert "could not be reached" in cli("stores").out
-    assert "the store other does not answer: 127.0.0.1 could not be reached" in cli("status").err
+    assert "the store other does not answer: 127.0.0.1:9 could not be reached" in cli("status").err
     assert "other" in cli("status", "--json").json["note"]
     looked = cli("doctor", "--json")
     (check,) = [check for check in looked.json["checks"] if check["check"] == "store other"]

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from adapter_cases import REJECTS, SECRET, STAGES
 
 from commonplace import Memory, SyncMemory
 
+if find_spec("crewai") is None:  # before anything is set: other tests of this process may trace
+    pytest.skip("crewai is not installed: make test-integrations", allow_module_level=True)
 os.environ.setdefault("CREWAI_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("CREWAI_DISABLE_TRACKING", "true")
 os.environ.setdefault("OTEL_SDK_DISABLED", "true")
-pytest.importorskip("crewai", reason="crewai is not installed: make test-integrations")
 from crewai import Agent, Crew, Task
 from crewai.events.event_bus import crewai_event_bus
 from crewai.events.types.memory_events import MemorySaveFailedEvent
@@ -89,9 +91,12 @@ def test_what_is_private_is_for_its_source(memory: SyncMemory) -> None:
     crew = CommonplaceMemory(memory)
     crew.remember("Alice keeps bees", source="alice", private=True)
     crew.remember("Bob keeps bees", source="bob", private=True)
-    crew.remember("Carol keeps bees")
-    assert contents(crew.recall("who keeps bees?")) == ["Carol keeps bees"]
-    assert sorted(contents(crew.recall("who keeps bees?", source="bob"))) == ["Bob keeps bees", "Carol keeps bees"]
+    crew.remember("The neighbour keeps bees")
+    assert contents(crew.recall("who keeps bees?")) == ["The neighbour keeps bees"]
+    assert sorted(contents(crew.recall("who keeps bees?", source="bob"))) == [
+        "Bob keeps bees",
+        "The neighbour keeps bees",
+    ]
     assert len(crew.recall("who keeps bees?", include_private=True)) == 3
 
 
@@ -128,7 +133,7 @@ def test_the_async_methods_do_the_same_over_any_memory(memory: SyncMemory, tmp_p
     async def use(crew: CommonplaceMemory) -> None:
         record = await crew.aremember("Alice keeps bees", scope="/a")
         assert record is not None
-        assert len(await crew.aremember_many(["Bob keeps bees", "Carol keeps bees"])) == 2
+        assert len(await crew.aremember_many(["Bob keeps bees", "The neighbour keeps bees"])) == 2
         assert await crew.aextract_memories(" all of it ") == ["all of it"]
         assert contents(await crew.arecall("who keeps bees?", scope="/a")) == ["Alice keeps bees"]
 

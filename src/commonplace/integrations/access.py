@@ -4,12 +4,13 @@ errors. Knows no framework, and loads no engine unless it has to open a memory i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, cast
 
 from commonplace.blocking import BlockingMemory
 from commonplace.interface import MemoryInterface, T
 from commonplace.wire.errors import Fault
+from commonplace.wire.record import MAX_PAGE
 
 AnyMemory = BlockingMemory | MemoryInterface
 
@@ -62,6 +63,20 @@ class MemoryAccess:
     def scope(self) -> dict[str, Any]:
         """Whose memories: for the methods that take a user."""
         return {"agent_id": self.agent_id, "user_id": self.user_id}
+
+    async def list_all(self, filter: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        """The memories of the scope that match, page by page as they are needed."""
+        cursor = None
+        while True:
+            page = await self.memory.list(filter=filter, limit=MAX_PAGE, cursor=cursor, **self.scope)
+            for memory in page["memories"]:
+                yield memory
+            if (cursor := page.get("next_cursor")) is None:
+                return
+
+    async def find_first(self, filter: dict[str, Any]) -> dict[str, Any] | None:
+        page = await self.memory.list(filter=filter, limit=1, **self.scope)
+        return page["memories"][0] if page["memories"] else None
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         if self._blocking is None:

@@ -9,13 +9,12 @@ There are no folders but those that files are in. What others wrote is no file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from commonplace.integrations.access import AnyMemory, MemoryAccess, PendingReview, require_done
 from commonplace.integrations.framework import framework
 from commonplace.wire.errors import Conflict, Fault, NotFound, ValidationError
-from commonplace.wire.record import MAX_PAGE
 
 with framework("anthropic", "1.0", extra="anthropic"):
     from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
@@ -85,10 +84,10 @@ class MemoryFiles:
         path = _checked(command.path)
         if path == ROOT:
             raise ValidationError(f"{ROOT} itself cannot be deleted.")
-        doomed = [file["id"] async for file in self._at_or_within(path)]
-        if not doomed:
+        ids = [file["id"] async for file in self._at_or_within(path)]
+        if not ids:
             raise _missing(path)
-        await self._forget(doomed)
+        await self._forget(ids)
         return f"Successfully deleted {path}"
 
     async def rename(self, command: Any) -> str:
@@ -105,33 +104,24 @@ class MemoryFiles:
         return f"Successfully renamed {old} to {new}"
 
     async def clear(self) -> str:
-        if doomed := [file["id"] async for file in self._within(ROOT)]:
-            await self._forget(doomed)
+        if ids := [file["id"] async for file in self._within(ROOT)]:
+            await self._forget(ids)
         return "All memory cleared"
 
     # files as memories
 
     async def _find(self, path: str) -> dict[str, Any] | None:
-        return await anext(aiter(self._list({f"{_SOURCE}.path": path}, 1)), None)
+        return await self._access.find_first({f"{_SOURCE}.path": path})
 
-    def _within(self, path: str) -> Any:
-        return self._list({f"{_SOURCE}.folders": {"$contains": path}})
+    def _within(self, path: str) -> AsyncIterator[dict[str, Any]]:
+        return self._access.list_all({f"{_SOURCE}.folders": {"$contains": path}})
 
-    async def _at_or_within(self, path: str) -> Any:
+    async def _at_or_within(self, path: str) -> AsyncIterator[dict[str, Any]]:
         # All of that path: two processes that create one file at the same moment make two memories of it.
-        async for file in self._list({f"{_SOURCE}.path": path}):
+        async for file in self._access.list_all({f"{_SOURCE}.path": path}):
             yield file
         async for file in self._within(path):
             yield file
-
-    async def _list(self, filter: dict[str, Any], limit: int = MAX_PAGE) -> Any:
-        cursor = None
-        while True:
-            page = await self._access.memory.list(filter=filter, limit=limit, cursor=cursor, **self._access.scope)
-            for memory in page["memories"]:
-                yield memory
-            if (cursor := page.get("next_cursor")) is None:
-                return
 
     async def _require_file(self, path: str) -> dict[str, Any]:
         file = await self._find(path)

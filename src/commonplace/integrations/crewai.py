@@ -9,7 +9,7 @@ wrote; what lists, forgets or resets means CrewAI's own records only.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +17,6 @@ from typing import Any
 from commonplace.integrations.access import AnyMemory, MemoryAccess, PendingReview, require_done
 from commonplace.integrations.framework import framework
 from commonplace.wire.errors import Fault, NotFound
-from commonplace.wire.record import MAX_PAGE
 
 with framework("crewai", "1.15", extra="crewai"):
     from crewai.events.event_bus import crewai_event_bus
@@ -221,22 +220,13 @@ class RecordStorage:
     def _all(self, scope: str | None, limit: int | None = None) -> list[MemoryRecord]:
         async def work() -> list[MemoryRecord]:
             found: list[MemoryRecord] = []
-            async for memory in self._list(_filter(scope)):
+            async for memory in self.access.list_all(_filter(scope)):
                 found.append(_record(memory))
                 if len(found) == limit:
                     break
             return found
 
         return self.access.wait(work())
-
-    async def _list(self, filter: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
-        cursor = None
-        while True:
-            page = await self.access.memory.list(filter=filter, limit=MAX_PAGE, cursor=cursor, **self.access.scope)
-            for memory in page["memories"]:
-                yield memory
-            if (cursor := page.get("next_cursor")) is None:
-                return
 
     async def keep(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
         """All that may be kept, each under the memory's id; then raises for the first that may not."""
@@ -250,8 +240,8 @@ class RecordStorage:
         return [record.model_copy(update={"id": id}) for record, id in zip(records, kept, strict=True)]
 
     async def find(self, record_id: str) -> MemoryRecord | None:
-        page = await self.access.memory.list(filter={"id": record_id}, limit=1, **self.access.scope)
-        return _record(page["memories"][0]) if page["memories"] else None
+        found = await self.access.find_first({"id": record_id})
+        return None if found is None else _record(found)
 
     async def change(self, record_id: str, changes: dict[str, Any]) -> MemoryRecord:
         known = await self.find(record_id)
@@ -280,10 +270,10 @@ class RecordStorage:
             filter["created_at"] = {"$lt": older_than if older_than.tzinfo else older_than.replace(tzinfo=UTC)}
         if record_ids is not None:
             filter["id"] = record_ids
-        doomed = [memory["id"] async for memory in self._list(filter)]
-        if not doomed:
+        ids = [memory["id"] async for memory in self.access.list_all(filter)]
+        if not ids:
             return 0
-        gone = await self.access.memory.forget(doomed, agent_id=self.access.agent_id, reason="deleted by CrewAI")
+        gone = await self.access.memory.forget(ids, agent_id=self.access.agent_id, reason="deleted by CrewAI")
         require_done(gone)
         return len(gone.forgotten_ids)
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from commonplace.integrations.access import AnyMemory, MemoryAccess, PendingReview, require_done
 from commonplace.integrations.framework import framework
 from commonplace.wire.errors import Fault
-from commonplace.wire.record import MAX_PAGE
 
 with framework("langgraph", "1.0", extra="langgraph"):
     from langgraph.store.base import (
@@ -92,9 +91,7 @@ class CommonplaceStore(BaseStore):
         raise ValueError(f"CommonplaceStore knows no operation {type(op).__name__}")
 
     async def _find(self, namespace: tuple[str, ...], key: str) -> dict[str, Any] | None:
-        place = {"langgraph.place": _place(namespace, key)}
-        page = await self._access.memory.list(filter=place, limit=1, **self._access.scope)
-        return page["memories"][0] if page["memories"] else None
+        return await self._access.find_first({"langgraph.place": _place(namespace, key)})
 
     async def _put(self, op: PutOp) -> None:
         memory, known = self._access.memory, await self._find(op.namespace, op.key)
@@ -133,7 +130,8 @@ class CommonplaceStore(BaseStore):
         within: dict[str, Any] = {"langgraph.within": {"$contains": _path(op.namespace_prefix)}}
         last = op.offset + op.limit
         if not op.query:
-            found = [memory async for memory in self._all(within) if _matches(memory["metadata"], op.filter)]
+            items = self._access.list_all(within)
+            found = [memory async for memory in items if _matches(memory["metadata"], op.filter)]
             return [_search_item(memory, None) for memory in found[op.offset : last]]
         hits = await self._access.memory.recall(
             op.query, k=_MAX_HITS if op.filter else min(last, _MAX_HITS), filter={**within, "langgraph.indexed": True},
@@ -145,20 +143,11 @@ class CommonplaceStore(BaseStore):
         return [_search_item(memory, score) for memory, score in zip(whole, scores, strict=True)]
 
     async def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
-        items = self._all({"langgraph.place": {"$exists": True}})
+        items = self._access.list_all({"langgraph.place": {"$exists": True}})
         every = {tuple(memory["metadata"]["langgraph"]["namespace"]) async for memory in items}
         chosen = [name for name in every if all(_leads(each, name) for each in op.match_conditions or ())]
         cut = {name[: op.max_depth] for name in chosen} if op.max_depth is not None else set(chosen)
         return sorted(cut)[op.offset : op.offset + op.limit]
-
-    async def _all(self, filter: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
-        cursor = None
-        while True:
-            page = await self._access.memory.list(filter=filter, limit=MAX_PAGE, cursor=cursor, **self._access.scope)
-            for memory in page["memories"]:
-                yield memory
-            if (cursor := page.get("next_cursor")) is None:
-                return
 
 
 def _error(refusal: Fault | PendingReview) -> ValueError:

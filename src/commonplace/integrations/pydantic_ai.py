@@ -1,16 +1,17 @@
 """Tools of Pydantic AI over a memory: an agent that has them remembers, recalls, corrects and forgets.
 
-from commonplace.integrations.pydantic_ai import CommonplaceToolset
+    from commonplace.integrations.pydantic_ai import CommonplaceToolset
+
+A refusal that the model can mend asks it to try again; any other is a tool that failed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
 from commonplace.integrations.access import AnyMemory, MemoryAccess, PendingReview, require_done
 from commonplace.integrations.framework import framework
-from commonplace.interface import T
 from commonplace.wire.errors import Conflict, Fault, NotFound, PayloadTooLarge, ValidationError
 from commonplace.wire.short_ids import shorten_id
 from commonplace.wire.times import iso
@@ -22,7 +23,7 @@ with framework("pydantic-ai-slim", "2.20", extra="pydantic-ai"):
 
 #: What a model can mend by calling again in another way.
 _MENDABLE = (ValidationError, NotFound, Conflict, PayloadTooLarge)
-Whose = str | Callable[[RunContext[Any]], str | None] | None
+UserId = str | Callable[[RunContext[Any]], str | None] | None
 
 
 class CommonplaceToolset(FunctionToolset[Any]):
@@ -36,7 +37,7 @@ class CommonplaceToolset(FunctionToolset[Any]):
     """
 
     def __init__(
-        self, memory: AnyMemory | None = None, *, user_id: Whose = None, agent_id: str | None = None, **options: Any
+        self, memory: AnyMemory | None = None, *, user_id: UserId = None, agent_id: str | None = None, **options: Any
     ) -> None:
         super().__init__(**{"id": "commonplace", **options})
         self._access = MemoryAccess(memory, _error, agent_id)
@@ -58,7 +59,7 @@ class CommonplaceToolset(FunctionToolset[Any]):
             require_done(kept)
             return {"id": shorten_id(kept.id)}
 
-        return await self._run(work())
+        return await self._access.run(work())
 
     async def recall(self, ctx: RunContext[Any], query: str, k: int = 5) -> list[dict[str, Any]]:
         """Find what is known that answers a question; nothing means that nothing is known.
@@ -72,7 +73,7 @@ class CommonplaceToolset(FunctionToolset[Any]):
             found = await self._access.memory.recall(query, k=k, **self._scope(ctx))
             return [_shown(hit) for hit in found]
 
-        return await self._run(work())
+        return await self._access.run(work())
 
     async def update(self, ctx: RunContext[Any], id: str, content: str) -> dict[str, Any]:
         """Correct a memory; what it said before stays in its history.
@@ -87,7 +88,7 @@ class CommonplaceToolset(FunctionToolset[Any]):
             require_done(await self._access.memory.update(id, content=content, agent_id=self._access.agent_id))
             return {"id": id}
 
-        return await self._run(work())
+        return await self._access.run(work())
 
     async def forget(self, ctx: RunContext[Any], id: str) -> dict[str, Any]:
         """Delete a memory that is wrong or not wanted any more.
@@ -102,13 +103,10 @@ class CommonplaceToolset(FunctionToolset[Any]):
             require_done(gone)
             return {"forgotten": [shorten_id(each) for each in gone.forgotten_ids]}
 
-        return await self._run(work())
+        return await self._access.run(work())
 
     def close(self) -> None:
         self._access.close()
-
-    async def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return await self._access.run(work)
 
     def _scope(self, ctx: RunContext[Any]) -> dict[str, Any]:
         return {"agent_id": self._access.agent_id, "user_id": self._user(ctx)}

@@ -56,6 +56,11 @@ class TokenVerifier:
             "resource_name": "Commonplace",
         }
 
+    @staticmethod
+    def may_verify(token: str) -> bool:
+        """Whether it has the parts of a JWT, which none of our own tokens has."""
+        return token.count(".") == 2
+
     async def principal(self, token: str) -> Principal:
         return principal_of(await self._claims(token), self._settings, self._is_name)
 

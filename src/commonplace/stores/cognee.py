@@ -14,7 +14,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Coroutine, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import NAMESPACE_URL, UUID, uuid5
@@ -22,7 +22,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from commonplace.stores.base import Candidate, Entry, Page, Reach, Search, StoreSettings
 from commonplace.stores.documents import to_document, to_memory
 from commonplace.stores.mixins import page_of
-from commonplace.stores.urls import split_options
+from commonplace.stores.urls import folder_of, split_options
 from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
 from commonplace.wire.http_client import DEFAULT_URL
 from commonplace.wire.record import Clock, Memory, system_clock
@@ -31,7 +31,7 @@ T = TypeVar("T")
 _DOCUMENT = "commonplace"  # under which our fields are in the external metadata
 _CHUNK_TOKENS = 8191  # longer texts are cut, and found by any of their parts
 _EVERYTHING = 10_000
-_WALLS = "ENABLE_BACKEND_ACCESS_CONTROL"
+_ACCESS_CONTROL = "ENABLE_BACKEND_ACCESS_CONTROL"
 #: A name whose tokens Cognee can count without asking anyone; an endpoint of ours does not look at it.
 _MODEL = "text-embedding-3-small"
 
@@ -216,20 +216,33 @@ def _memory(metadata: Any) -> Memory:
     return to_memory(metadata.get(_DOCUMENT) if isinstance(metadata, dict) else None, "cognee")
 
 
-@lru_cache(1)
+#: The one that is open in this process, by what it was opened with.
+_open: dict[tuple[Path, str, str, int], Library] = {}
+
+
 def _library(folder: Path, endpoint: str, model: str, dimension: int) -> Library:
+    key = (folder, endpoint, model, dimension)
+    for other in _open:
+        if other != key:
+            raise Unavailable(f"Cognee is open in this process with {other[0]}, and can have one folder only")
+    if key not in _open:
+        _open[key] = Library(folder, _settings(folder, endpoint, model, dimension))
+    return _open[key]
+
+
+def _settings(folder: Path, endpoint: str, model: str, dimension: int) -> dict[str, str]:
     from importlib.util import find_spec
 
     counted = find_spec("litellm")
     tokenizers = Path(counted.origin or "").parent / "litellm_core_utils" / "tokenizers" if counted else folder
-    settings = {"TELEMETRY_DISABLED": "1", "COGNEE_SKIP_CONNECTION_TEST": "true", _WALLS: "true"}
+    settings = {"TELEMETRY_DISABLED": "1", "COGNEE_SKIP_CONNECTION_TEST": "true", _ACCESS_CONTROL: "true"}
     settings |= {"TIKTOKEN_CACHE_DIR": str(tokenizers), "LLM_API_KEY": "unused: nothing is inferred"}
     settings |= {"EMBEDDING_PROVIDER": "openai_compatible", "EMBEDDING_ENDPOINT": endpoint, "EMBEDDING_MODEL": model}
     settings |= {"EMBEDDING_DIMENSIONS": str(dimension), "EMBEDDING_API_KEY": "unused: the endpoint is ours"}
     for name in ("DATA_ROOT_DIRECTORY", "SYSTEM_ROOT_DIRECTORY", "CACHE_ROOT_DIRECTORY"):
         settings[name] = str(folder / name.partition("_")[0].lower())
     settings |= {"COGNEE_LOGS_DIR": str(folder / "logs"), "LOG_LEVEL": "ERROR"}
-    return Library(folder, settings)
+    return settings
 
 
 def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> CogneeStore:
@@ -240,22 +253,15 @@ def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | No
         raise ValidationError(
             'cognee:// needs an embedder; with embedder = "none" nobody makes its vectors', field="stores"
         )
-    if os.environ.get(_WALLS, "true").lower() != "true":
-        raise OperatorActionRequired(f"with {_WALLS} off Cognee shows one dataset's texts in another; leave it unset")
-    if place.startswith("/"):
-        folder = Path("/" + place.lstrip("/"))
-    elif place and settings.folder is not None and "/" not in place and place not in (".", ".."):
-        folder = settings.folder / "cognee" / place
-    else:
+    if os.environ.get(_ACCESS_CONTROL, "true").lower() != "true":
+        raise OperatorActionRequired(
+            f"with {_ACCESS_CONTROL} off Cognee shows one dataset's texts in another; leave it unset"
+        )
+    folder = folder_of(place, settings.folder / "cognee" if settings.folder is not None else None)
+    if folder is None:
         raise ValidationError(
             f"{url!r} names no folder; write cognee://default or cognee:///absolute/folder", field="stores"
         )
     endpoint = given.get("embeddings") or f"{DEFAULT_URL}/v1"
-    asked = (folder, endpoint, given.get("model") or _MODEL, int(settings.embed(["a first text"]).shape[1]))
-    if _library.cache_info().currsize and asked != _opened[:1][0]:
-        raise Unavailable(f"Cognee is open in this process with {_opened[0][0]}, and can have one folder only")
-    _opened[:] = [asked]
-    return CogneeStore(_library(*asked))
-
-
-_opened: list[tuple[Path, str, str, int]] = []
+    dimension = int(settings.embed(["a first text"]).shape[1])
+    return CogneeStore(_library(folder, endpoint, given.get("model") or _MODEL, dimension))

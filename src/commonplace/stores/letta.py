@@ -10,7 +10,6 @@ passage's time is made from our id, and says where to look for it.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -23,8 +22,8 @@ import numpy as np
 from commonplace.stores.base import Candidate, Entry, Page, Reach, Search, StoreSettings, Vectors
 from commonplace.stores.documents import to_document, to_memory
 from commonplace.stores.mixins import page_of
-from commonplace.stores.urls import split_options
-from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
+from commonplace.stores.urls import split_options, token_of
+from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.http_client import DEFAULT_URL, JsonClient
 from commonplace.wire.record import Clock, Memory, system_clock
 
@@ -259,15 +258,8 @@ def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | No
     prefix = parts.path.strip("/") or "commonplace"
     if not parts.netloc:
         raise ValidationError(f"{url!r} names no server; write for example letta://127.0.0.1:8283", field="stores")
-    token = None
-    if variable := given.get("token_env"):
-        token = os.environ.get(variable)
-        if not token:
-            raise OperatorActionRequired(
-                f"the environment variable {variable}, which should hold the token, is not set"
-            )
     scheme = "https" if url.startswith("letta+https://") else "http"
-    client = JsonClient(f"{scheme}://{parts.netloc}", token, settings.timeout, _CONNECTIONS, _MAX_ANSWER)
+    client = JsonClient(f"{scheme}://{parts.netloc}", token_of(given), settings.timeout, _CONNECTIONS, _MAX_ANSWER)
     endpoint = {
         "embedding_endpoint_type": "openai",
         "embedding_endpoint": given.get("embeddings") or f"{DEFAULT_URL}/v1",

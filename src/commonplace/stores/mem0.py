@@ -20,7 +20,7 @@ import numpy as np
 from commonplace.stores.base import Candidate, Embed, Entry, Page, Reach, Search, StoreSettings, Vectors
 from commonplace.stores.documents import to_document, to_memory
 from commonplace.stores.mixins import page_of
-from commonplace.stores.urls import split_options
+from commonplace.stores.urls import folder_of, split_options
 from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.record import Clock, Memory, system_clock
 
@@ -248,11 +248,8 @@ def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | No
     if url.startswith(_IN_DATABASE):
         own = (settings.folder or Path(tempfile.gettempdir())) / "mem0" / "settings"
         return Mem0Store(own, settings.embed, url.removeprefix("mem0+"))
-    if place.startswith("/"):
-        folder = Path("/" + place.lstrip("/"))
-    elif place and settings.folder is not None and "/" not in place and place not in (".", ".."):
-        folder = settings.folder / "mem0" / place
-    else:
+    folder = folder_of(place, settings.folder / "mem0" if settings.folder is not None else None)
+    if folder is None:
         raise ValidationError(
             f"{url!r} names no folder; write mem0://default, mem0:///absolute/folder or mem0+postgresql://…",
             field="stores",

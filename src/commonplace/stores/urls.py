@@ -3,12 +3,13 @@ store's own."""
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, quote
 
-from commonplace.wire.errors import ValidationError
+from commonplace.wire.errors import OperatorActionRequired, ValidationError
 from commonplace.wire.record import MEMORY_TYPES
 
 _OPTIONS = ("name", "timeout", "weight", "types")
@@ -90,6 +91,24 @@ def split_options(url: str) -> tuple[str, dict[str, str]]:
             beside = f"; {', '.join(_OPTIONS)} are for stores after the first"
             raise ValidationError(f"{name!r} is no setting of {scheme}://: {own}{beside}", field="stores")
     return address, given
+
+
+def token_of(options: dict[str, str]) -> str | None:
+    """What the variable that `token_env` names holds: a token in the URL itself would be shown wherever that is."""
+    variable = options.get("token_env")
+    token = os.environ.get(variable) if variable else None
+    if variable and not token:
+        raise OperatorActionRequired(f"the environment variable {variable}, which should hold the token, is not set")
+    return token
+
+
+def folder_of(place: str, parent: Path | None) -> Path | None:
+    """The folder that a URL names after its scheme: an absolute one, or one within `parent`; None where it is neither,
+    for a name must not lead out of that."""
+    if place.startswith("/"):
+        return Path("/" + place.lstrip("/"))
+    is_name = place and "/" not in place and place not in (".", "..")
+    return parent / place if parent is not None and is_name else None
 
 
 def is_begun(url: str) -> bool:

@@ -7,14 +7,13 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from commonplace.stores.base import StoreSettings
 from commonplace.stores.foreign import ForeignStore
-from commonplace.stores.urls import split_options
-from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
+from commonplace.stores.urls import split_options, token_of
+from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.http_client import JsonClient
 from commonplace.wire.models import (
     ExpireRequest,
@@ -94,11 +93,4 @@ class WireStore(ForeignStore):
 
 def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> WireStore:
     address, given = split_options(url)
-    token = None
-    if variable := given.get("token_env"):
-        token = os.environ.get(variable)
-        if not token:
-            raise OperatorActionRequired(
-                f"the environment variable {variable}, which should hold the token, is not set"
-            )
-    return WireStore(address.removeprefix("memorywire+"), token, (settings or StoreSettings()).timeout)
+    return WireStore(address.removeprefix("memorywire+"), token_of(given), (settings or StoreSettings()).timeout)

@@ -11,7 +11,7 @@ from crash import gone_after
 from commonplace.config import LifecycleConfig
 from commonplace.engine.lifecycle.consolidate_job import ConsolidateJob
 from commonplace.engine.lifecycle.consolidator import COLD_MS, SETTLED_MS
-from commonplace.engine.lifecycle.long_term import UNUSED_MS, put_away, worth
+from commonplace.engine.lifecycle.long_term import UNUSED_MS, choose_for_archive, worth
 from commonplace.engine.types import Draft, Expire
 from commonplace.testing.subject import START, WHO, Subject
 from commonplace.wire.errors import Conflict
@@ -29,7 +29,7 @@ def promoted(id: str, unused_days: int = 0, **fields: Any) -> Memory:
 
 
 def gone(*memories: Memory, capacity: int = 0, authors: dict[str, str] | None = None) -> list[str]:
-    return [memory.id for memory, _ in put_away(memories, capacity, NOW, authors or {})]
+    return [memory.id for memory, _ in choose_for_archive(memories, capacity, NOW, authors or {})]
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_whoever_has_most_loses_the_least_worth_of_theirs_first(recalls: int) ->
 
 
 def test_why_is_told_by_the_parts_of_the_score() -> None:
-    ((_, unneeded),) = put_away([promoted("1", 40)], 0, NOW, {})
+    ((_, unneeded),) = choose_for_archive([promoted("1", 40)], 0, NOW, {})
     assert unneeded == {
         "recency": 0.0, "salience": 0.0, "confidence": 0.5, "flag": 0.0, "total": 0.15, "unused_days": 40
     }  # fmt: skip
     two = [promoted("1", 90, confidence=0.8), promoted("2", 0, confidence=0.8)]
-    ((_, over),) = put_away(two, 1, NOW, {})
+    ((_, over),) = choose_for_archive(two, 1, NOW, {})
     assert over == {**worth(two[0], NOW).parts(), "capacity": 1}
     assert (over["recency"], over["total"]) == (0.5, 0.39)
 

@@ -75,13 +75,13 @@ def test_of_two_one_takes_it_and_one_that_was_killed_keeps_it_from_nobody(tmp_pa
     saved.save(1_750_000_000_000, **FIELDS)
     (taken,) = saved.take()
     assert list(SavedRecalls(tmp_path).take()) == []
-    assert [file.tenant for file in saved.look("local")] == ["local"], "it is owed until it is written"
+    assert [file.tenant for file in saved.list_for("local")] == ["local"], "it is owed until it is written"
     os.utime(taken.path, (1, 1))
     (again,) = SavedRecalls(tmp_path).take()
     again.give_back()
     (third,) = saved.take()
     third.remove()
-    assert saved.look("local") == []
+    assert saved.list_for("local") == []
 
 
 def test_a_file_that_is_damaged_harms_nothing(tmp_path: Path) -> None:
@@ -89,4 +89,4 @@ def test_a_file_that_is_damaged_harms_nothing(tmp_path: Path) -> None:
     saved.save(1_750_000_000_000, **FIELDS)
     for path in (tmp_path / "unwritten-recalls").iterdir():
         path.write_text("{")
-    assert (list(saved.take()), saved.look("local")) == ([], [])
+    assert (list(saved.take()), saved.list_for("local")) == ([], [])

@@ -58,7 +58,7 @@ class ConsolidateJob:
                 windows.setdefault(memory.user_id, []).append(memory)
             for user, window in windows.items():
                 moved = await run.consolidate(agent, window)
-                await run.put_away(agent, user, moved)
+                await run.archive_unneeded(agent, user, moved)
         return run.counts
 
 
@@ -88,7 +88,7 @@ class _Run:
         self.counts["waiting"] += left
         return left < len(whole)
 
-    async def put_away(self, agent: str, user: str | None, moved: bool) -> None:
+    async def archive_unneeded(self, agent: str, user: str | None, moved: bool) -> None:
         """Of the long-term memories with this person those that are too many, or were promoted in vain. All of them
         are read only where something moved, or where a run that was killed has left too many."""
         capacity = self.core.settings.lifecycle.capacity
@@ -98,7 +98,7 @@ class _Run:
         if moved or (capacity and await self.core.primary.count(reach) > capacity):
             found = await read_all(self.core, reach)
             authors = await self._authors(found)
-            await self._archive(agent, long_term.put_away(found, capacity, self.core.clock(), authors))
+            await self._archive(agent, long_term.choose_for_archive(found, capacity, self.core.clock(), authors))
 
     async def _authors(self, promoted: Sequence[Memory]) -> dict[str, str]:
         """By id whose words each holds: of its first source, since its own principal is whoever ran the job. Whoever
@@ -132,12 +132,12 @@ class _Run:
                 if now is None or now.version != seen.version or now.status != "live":
                     raise StaleRead
             made = write(tx, who, entry, "remember", promoted_from=[source.id for source in sources])
-            put_away = [
+            archived = [
                 tx.put(Entry(replace(source, status="archived", merged_into=made.id), None, b"")) for source in sources
             ]
-            parts = [version_part(each, merged_into=made.id) for each in put_away]
+            parts = [version_part(each, merged_into=made.id) for each in archived]
             audit.append(tx, who, "consolidate", made.agent_id, parts)
-            self.log.note(tx, _promotion(sources, put_away[0].version, scored, made.id))
+            self.log.note(tx, _promotion(sources, archived[0].version, scored, made.id))
 
         try:
             await self.core.transact(who.tenant, work)

@@ -43,7 +43,7 @@ _OF_ITS_SOURCE = frozenset({"session_id", "keep"})
 
 
 @dataclass(slots=True, frozen=True)
-class _Place:
+class _Progress:
     """How far a palace has been looked through; a pass that has used up its time leaves the rest to the next."""
 
     since: int = 0  # what was written or changed from then on is to be compared, which is a round
@@ -77,31 +77,31 @@ class DreamJob:
     async def _dream(self, who: Principal, agent: str, dry_run: bool, log: RunLog) -> dict[str, int]:
         until = self.core.clock() + BUDGET_MS
         record = await self.core.primary.record(who.tenant, DREAM, agent)
-        before = _Place(**record.value) if record is not None else _Place()
-        merged, place = await self._merge_duplicates(who, agent, before, until, dry_run, log)
-        pruned, place = await self._prune(who, agent, place, until, dry_run, log)
-        if place != before:
-            await self._save(who, agent, place, dry_run)
+        before = _Progress(**record.value) if record is not None else _Progress()
+        merged, progress = await self._merge_duplicates(who, agent, before, until, dry_run, log)
+        pruned, progress = await self._prune(who, agent, progress, until, dry_run, log)
+        if progress != before:
+            await self._save(who, agent, progress, dry_run)
         now = self.core.clock()
         faded = Reach(who.tenant, (agent,), (*DRAWERS, Condition(("created_at",), "lt", now - DAY_MS)), now=now)
         return {"merged": merged, "decayed": await self.core.primary.count(faded), "pruned": pruned}
 
-    async def _save(self, who: Principal, agent: str, place: _Place, dry_run: bool) -> None:
+    async def _save(self, who: Principal, agent: str, progress: _Progress, dry_run: bool) -> None:
         if not dry_run:
-            await self.core.transact(who.tenant, lambda tx: tx.put_record(Record(DREAM, agent, asdict(place))))
+            await self.core.transact(who.tenant, lambda tx: tx.put_record(Record(DREAM, agent, asdict(progress))))
 
     async def _merge_duplicates(
-        self, who: Principal, agent: str, place: _Place, until: int, dry_run: bool, log: RunLog
-    ) -> tuple[int, _Place]:
+        self, who: Principal, agent: str, progress: _Progress, until: int, dry_run: bool, log: RunLog
+    ) -> tuple[int, _Progress]:
         """Each that was written or changed since the last round, compared with all that are there. A round takes as
         many passes as it needs."""
-        began = self.core.clock() if place.round is None else place.round
-        place = replace(place, round=began)
-        where = (*MERGED, Condition(("updated_at",), "gte", place.since))
+        began = self.core.clock() if progress.round is None else progress.round
+        progress = replace(progress, round=began)
+        where = (*MERGED, Condition(("updated_at",), "gte", progress.since))
         merged, gone = 0, set[str]()
         while self.core.clock() < until:
             reach = Reach(who.tenant, (agent,), where, now=self.core.clock())
-            page = await self.core.primary.scan(reach, limit=_PAGE, cursor=place.compared, newest_first=False)
+            page = await self.core.primary.scan(reach, limit=_PAGE, cursor=progress.compared, newest_first=False)
             for memory in page.memories:
                 if self.core.clock() >= until:
                     break
@@ -110,13 +110,13 @@ class DreamJob:
                     losers = await self._merge_with(who, memory, gone, dry_run, log)
                     gone |= losers
                     merged += len(losers)
-                place = replace(place, compared=encode_cursor(memory))
+                progress = replace(progress, compared=encode_cursor(memory))
             else:
                 if page.next_cursor is None:  # what was written since the round began is the next one's
-                    since = place.since if place.compared is None else began
-                    return merged, replace(place, since=since, round=None, compared=None)
-            await self._save(who, agent, place, dry_run)
-        return merged, place
+                    since = progress.since if progress.compared is None else began
+                    return merged, replace(progress, since=since, round=None, compared=None)
+            await self._save(who, agent, progress, dry_run)
+        return merged, progress
 
     async def _merge_with(self, who: Principal, memory: Memory, gone: set[str], dry_run: bool, log: RunLog) -> set[str]:
         """What was merged, of this drawer and those that say the same."""
@@ -166,8 +166,8 @@ class DreamJob:
         return [(other, cosine) for other, cosine in near if other.id != memory.id and is_duplicate(memory, other)]
 
     async def _prune(
-        self, who: Principal, agent: str, place: _Place, until: int, dry_run: bool, log: RunLog
-    ) -> tuple[int, _Place]:
+        self, who: Principal, agent: str, progress: _Progress, until: int, dry_run: bool, log: RunLog
+    ) -> tuple[int, _Progress]:
         """Out of recall, readable by id and brought back by an undo; never erased."""
         now, pruned = self.core.clock(), 0
         # Changed long ago, too: what someone brought back is not put away at once again. One recall is worth as much
@@ -187,7 +187,7 @@ class DreamJob:
             )
 
         while self.core.clock() < until:
-            page = await self.core.primary.scan(reach, limit=_CHUNK, cursor=place.pruned, newest_first=False)
+            page = await self.core.primary.scan(reach, limit=_CHUNK, cursor=progress.pruned, newest_first=False)
             worthless = [m for m in page.memories if DECAY.of(m, now) < MIN_IMPORTANCE and not _is_kept(m)]
             free, _ = await self.core.policies.admitted(who, "forget", worthless)
             if dry_run:
@@ -196,10 +196,10 @@ class DreamJob:
                 pruned += len(free)
             elif free:
                 pruned += len(await self.core.transact(who.tenant, lambda tx: work(tx, free)))  # noqa: B023
-            place = replace(place, pruned=page.next_cursor)
+            progress = replace(progress, pruned=page.next_cursor)
             if page.next_cursor is None:
                 break
-        return pruned, place
+        return pruned, progress
 
 
 def _is_kept(memory: Memory) -> bool:

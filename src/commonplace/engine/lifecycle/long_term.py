@@ -1,4 +1,4 @@
-"""Which of the long-term memories that consolidation made are put away again. Pure.
+"""Which of the long-term memories that consolidation made are archived again. Pure.
 
 There are as many of them as there is conversation, so that without an end every recall would search more, for ever.
 What someone wrote as long-term memory is never among them, nor what its author asked to keep or someone brought back.
@@ -24,7 +24,7 @@ Document = dict[str, Any]
 _Scored = tuple[Memory, Score]
 
 
-def put_away(
+def choose_for_archive(
     memories: Sequence[Memory], capacity: int, now: int, authors: Mapping[str, str]
 ) -> list[tuple[Memory, Document]]:
     """Of one agent's and one person's, with why: those that were not sure and that nobody has needed, then what is more

@@ -87,7 +87,7 @@ class RecallLog:
     async def unwritten_report(self, tenant: str) -> dict[str, Any] | None:
         """What is owed to the ledger although it was tried, by this process or by one that has ended; None where
         nothing is."""
-        left = await asyncio.to_thread(self._saved.look, tenant) if self._saved.there else []
+        left = await asyncio.to_thread(self._saved.list_for, tenant) if self._saved.exist else []
         known = [asdict(failure) for failure in (self.failures.get(tenant),) if failure is not None]
         known += [{name: getattr(file, name) for name in ("error", "failing_since", "attempts")} for file in left]
         if not known:
@@ -138,7 +138,7 @@ class RecallLog:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._saved.there:
+        if self._saved.exist:
             await self._write_saved()
         waiting, self._waiting = self._waiting, []
         by_tenant: dict[str, list[RecallEntry]] = {}

@@ -52,7 +52,7 @@ class SavedRecalls:
         self._folder = None if folder is None else folder / _FOLDER
 
     @property
-    def there(self) -> bool:
+    def exist(self) -> bool:
         """Whether anything may be there: asked at every flush, so it costs one look at a name."""
         return self._folder is not None and self._folder.is_dir()
 
@@ -69,7 +69,7 @@ class SavedRecalls:
         os.replace(name.with_suffix(".part"), name.with_suffix(".json"))
         sync_folder(self._folder)
 
-    def look(self, tenant: str) -> list[SavedFile]:
+    def list_for(self, tenant: str) -> list[SavedFile]:
         """What waits, whoever may be writing it."""
         found = (_read(path) for path in self._paths((".json", ".taken")))
         return [each for each in found if each is not None and each.tenant == tenant]
@@ -92,7 +92,7 @@ class SavedRecalls:
                 yield found
 
     def _paths(self, suffixes: tuple[str, ...]) -> list[Path]:
-        if self._folder is None or not self.there:
+        if self._folder is None or not self.exist:
             return []
         return sorted(path for path in self._folder.iterdir() if path.suffix in suffixes)
 
