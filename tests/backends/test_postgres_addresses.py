@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from commonplace.plugins import open_store
+from commonplace.stores.postgres.address import parse_address
 from commonplace.testing.subject import FakeClock
 from commonplace.wire.errors import OperatorActionRequired, ValidationError
 
