@@ -15,6 +15,7 @@ from products import INSTALL, cognee_url
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.plugins import open_replica
 from commonplace.stores.base import Entry, Reach, Search, Store, StoreSettings
+from commonplace.stores.cognee import CogneeStore
 from commonplace.testing import FakeClock, ReplicaContract
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import OperatorActionRequired, Unavailable
@@ -51,6 +52,31 @@ def test_a_text_that_looks_like_a_path_is_a_text(tmp_path: Path) -> None:
         await store.put([Entry(memory, None, b"") for memory in made])
         found = await store.search(Search(Reach(tenant, ("a",)), "the key to the safe", None, limit=5))
         assert sorted(candidate.memory.content for candidate in found) == sorted(texts)
+
+    asyncio.run(work())
+
+
+def test_two_tenants_and_two_agents_have_the_same_id() -> None:
+    name, id = f"tenant-{mint_id(1)[-12:]}", mint_id(5)
+    whose = [(name, "a"), (f"{name}-b", "a"), (name, "b")]
+
+    async def work() -> None:
+        store = open_replica(cognee_url(), FakeClock(), SETTINGS)
+        assert isinstance(store, CogneeStore)
+
+        async def held() -> list[list[str]]:
+            got = [await store.get_of(tenant, agent, [id]) for tenant, agent in whose]
+            for (tenant, agent), memories in zip(whose, got, strict=True):
+                found = await store.search(Search(Reach(tenant, (agent,)), "secret", None, limit=5))
+                assert [candidate.memory.content for candidate in found] == [each.content for each in memories]
+            return [[each.content for each in memories] for memories in got]
+
+        for tenant, agent in whose:
+            secret = Memory(id, tenant, agent, "semantic", f"the secret of {agent} at {tenant}", created_at=1)
+            await store.put([Entry(secret, None, b"")])
+        assert await held() == [[f"the secret of {agent} at {tenant}"] for tenant, agent in whose]
+        assert await store.delete_of(*whose[1], [id]) == 1
+        assert await held() == [[f"the secret of a at {name}"], [], [f"the secret of b at {name}"]]
 
     asyncio.run(work())
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,26 @@ def test_a_store_of_ours_passes_all_sixteen(cli: Any, tmp_path: Path) -> None:
         "basic_remember_recall",
         "remember_recall_by_user_filter",
     ]
+
+
+#: What the help says that a run leaves in a primary; the rest is made when any store is.
+LEFT = {"tenants", "scopes", "erasures", "audit", "audit_parts", "records"}
+
+
+def test_what_a_run_leaves_in_a_primary_is_what_the_help_says(cli: Any, tmp_path: Path) -> None:
+    cli("conformance", "--store", f"sqlite://{tmp_path}/m.db")
+    with contextlib.closing(sqlite3.connect(tmp_path / "m.db")) as rows:
+        tables = {name for (name,) in rows.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        full = {name for name in tables if rows.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()}
+        assert full - {"meta", "sqlite_sequence"} == LEFT
+        reviews = [(kind, json.loads(value)) for kind, value in rows.execute("SELECT kind, value FROM records")]
+        assert [(kind, review["status"]) for kind, review in reviews] == [("review", "approved")]
+        kept = str(reviews) + str(rows.execute("SELECT payload FROM audit_parts").fetchall())
+    assert '"content"' not in kept
+    assert "'content'" not in kept
+    said = " ".join(cli("conformance", "--help").out.split())
+    for part in ("tenant's name", "agents' names", "ids of what was erased", "decided review", "ledger's entries"):
+        assert part in said
 
 
 def test_on_another_server_the_entries_stay_in_its_own_ledger(cli: Any, tmp_path: Path) -> None:

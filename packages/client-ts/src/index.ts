@@ -103,7 +103,7 @@ export class Commonplace {
       query?: Record<string, unknown>;
       body?: unknown;
     };
-    const own = template.replace(/\{(\w+)\}/g, (_, key: string) => encodeURIComponent(String(path[key])));
+    const own = template.replace(/\{(\w+)\}/g, (_, key: string) => segment(key, String(path[key])));
     const asked = new URLSearchParams();
     for (const [key, value] of Object.entries(query)) {
       if (value !== undefined) asked.set(key, Array.isArray(value) ? value.join(",") : String(value));
@@ -177,6 +177,14 @@ export class Commonplace {
     if (answer.ok && document !== NOT_JSON) return document;
     throw refusal(answer, document, this.url);
   }
+}
+
+/** A value in a path. fetch resolves "." and "..", however they are written, and would ask for something else. */
+function segment(key: string, value: string): string {
+  if (value === "" || value === "." || value === "..") {
+    throw new CommonplaceError(`${key} cannot be ${JSON.stringify(value)}`, "validation_error", 0, { field: key });
+  }
+  return encodeURIComponent(value);
 }
 
 const NOT_JSON = Symbol("not JSON");

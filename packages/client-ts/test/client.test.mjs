@@ -59,6 +59,30 @@ test("a refusal says what the server said", async () => {
   await assert.rejects(new Commonplace({ url, token: "wrong" }).call("health", {}), refused("unauthenticated", 401, /./));
 });
 
+test("an id that would lead to another route is refused before anything is sent", async () => {
+  const sent = [];
+  const fetch = async (to) => {
+    sent.push(new URL(to).pathname);
+    return new Response("{}");
+  };
+  const watched = new Commonplace({ url, token, fetch });
+  for (const id of [".", "..", ""]) {
+    const asked = [
+      () => watched.get(id, { agent_id }),
+      () => watched.update(id, { agent_id, content: "x" }),
+      () => watched.history(id, { agent_id }),
+      () => watched.call("revoke_learned", { path: { id } }),
+      () => watched.call("amp_delete", { path: { id }, query: { agent: agent_id } }),
+    ];
+    for (const each of asked) await assert.rejects(each(), refused("validation_error", 0, /^id cannot be/));
+  }
+  assert.deepEqual(sent, []);
+  for (const id of ["...", "../x", "%2e%2e", "..%2f", ".\\.."]) {
+    await watched.get(id, { agent_id });
+    assert.ok(sent.pop().endsWith(`/v0/memories/${encodeURIComponent(id)}`), id);
+  }
+});
+
 test("a server that is not ours, redirects, or is not there is a failure in our words", async () => {
   const other = createServer((request, response) => {
     if (request.url.startsWith("/moved")) response.writeHead(307, { Location: `${url}/v0/health` }).end();

@@ -18,7 +18,8 @@ def conformance(
 ) -> Answer:
     """Run the sixteen scenarios of the memorywire paper on a store of yours.
 
-    What they write is in a tenant of its own and deleted again; a primary's ledger keeps the entries. Another server
+    What they write is in a tenant of its own and deleted again; a primary keeps that tenant's name, its agents' names,
+    the ids of what was erased, a decided review and the ledger's entries, but none of the texts. Another server
     has its own tenants: its ledger keeps the entries among its other ones, under agents `conformance-…`.
 
     \b

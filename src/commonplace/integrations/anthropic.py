@@ -3,7 +3,7 @@
     from commonplace.integrations.anthropic import CommonplaceMemoryTool, CommonplaceAsyncMemoryTool
 
 A file is one memory, whose content is the file's text: other protocols find it, and its history keeps what it was.
-There are no folders but those that files are in. What others wrote is no file.
+There are no folders but those that files are in. What does not have this adapter's source and shape is no file.
 """
 
 from __future__ import annotations
@@ -111,17 +111,25 @@ class MemoryFiles:
     # files as memories
 
     async def _find(self, path: str) -> dict[str, Any] | None:
-        return await self._access.find_first({f"{_SOURCE}.path": path})
+        return await anext(aiter(self._list({f"{_SOURCE}.path": path})), None)
 
     def _within(self, path: str) -> AsyncIterator[dict[str, Any]]:
-        return self._access.list_all({f"{_SOURCE}.folders": {"$contains": path}})
+        return self._list({f"{_SOURCE}.folders": {"$contains": path}})
 
     async def _at_or_within(self, path: str) -> AsyncIterator[dict[str, Any]]:
         # All of that path: two processes that create one file at the same moment make two memories of it.
-        async for file in self._access.list_all({f"{_SOURCE}.path": path}):
+        async for file in self._list({f"{_SOURCE}.path": path}):
             yield file
         async for file in self._within(path):
             yield file
+
+    async def _list(self, filter: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        filter = {**filter, "source": _SOURCE}
+        if self._access.user_id is None:  # which a list takes for everyone, and `clear` would delete what it lists
+            filter["user_id"] = {"$exists": False}
+        async for memory in self._access.list_all(filter):
+            if _is_file(memory):
+                yield memory
 
     async def _require_file(self, path: str) -> dict[str, Any]:
         file = await self._find(path)
@@ -167,7 +175,7 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
 
     Args:
         memory: A `SyncMemory` or `SyncRemoteMemory`.
-        user_id: The person whose files these are; others' are not seen.
+        user_id: The person whose files these are; others' are not seen. Without one, those of no person.
         agent_id: Another agent than the memory's own.
         cache_control: As every tool of the library takes it.
     """
@@ -275,6 +283,19 @@ def _folders(path: str) -> list[str]:
     """Those that a path is in, from the root on."""
     names = path.split("/")
     return ["/".join(names[:end]) for end in range(2, len(names))]
+
+
+def _is_file(memory: dict[str, Any]) -> bool:
+    """Whether it is what `_draft` makes; anyone may write such metadata, and half of it would break every listing."""
+    kept = memory["metadata"][_SOURCE]
+    path, blank = kept.get("path"), kept.get("blank", "missing")
+    if not isinstance(path, str) or not (blank is None or (isinstance(blank, str) and not blank.strip())):
+        return False
+    try:
+        is_spelled = _checked(path) == path != ROOT
+    except ValidationError:
+        return False
+    return is_spelled and kept.get("folders") == _folders(path)
 
 
 def _path(file: dict[str, Any]) -> str:

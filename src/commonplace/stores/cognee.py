@@ -1,8 +1,9 @@
 """`cognee://`: copies in Cognee, one dataset for each tenant and agent, as chunks that its vector search finds.
 
 `cognee://NAME?embeddings=URL&model=NAME` keeps Cognee's files in `cognee/NAME` of the data directory, `cognee:///folder`
-there. No LLM is asked: a text is added, cut and indexed, and no graph of entities is made of it. Our id is Cognee's own
-`data_id`; everything that a memory is, its text as well, is in the external metadata, which comes back with every hit.
+there. No LLM is asked: a text is added, cut and indexed, and no graph of entities is made of it. Cognee's `data_id` is
+made from ours; everything that a memory is, its text as well, is in the external metadata, which comes back with every
+hit.
 Cognee has one configuration for a whole process and an event loop of its own, so both are opened once.
 """
 
@@ -139,14 +140,14 @@ class Library:
             DataItem(
                 data=memory.content,
                 literal_text=True,
-                data_id=data_id(memory.id),
+                data_id=data_id(name, memory.id),
                 external_metadata={_DOCUMENT: to_document(memory)},
             )
             for memory in memories
         ]
         again = {"incremental_loading": False, "data_cache": False, "skip_connection_test": True}
         _completed(await self._cognee.add(items, dataset_name=name, **again))
-        wanted = {data_id(memory.id) for memory in memories}
+        wanted = {data_id(name, memory.id) for memory in memories}
         rows = [row for row in await self.rows(name) if row.id in wanted]
         tasks = [
             Task(classify_documents),
@@ -158,7 +159,7 @@ class Library:
             _completed(info)
 
     async def delete(self, name: str, ids: Sequence[str]) -> int:
-        wanted = {data_id(id) for id in ids}
+        wanted = {data_id(name, id) for id in ids}
         there = [row.id for row in await self.rows(name) if row.id in wanted]
         for id in there:
             await self._cognee.datasets.delete_data(dataset_id=await self.dataset(name), data_id=id)
@@ -181,12 +182,10 @@ class Library:
         return next((UUID(str(each.id)) for each in found if each.name == name), None)
 
 
-def data_id(id: str) -> UUID:
-    """Ours, where it is one that Cognee can have."""
-    try:
-        return UUID(id)
-    except ValueError:
-        return uuid5(NAMESPACE_URL, f"commonplace:{id}")
+def data_id(dataset: str, id: str) -> UUID:
+    """What Cognee calls this memory: it has an id once for all datasets, and ours is another's as well where two
+    tenants imported the same."""
+    return uuid5(NAMESPACE_URL, f"commonplace:{dataset}:{id}")
 
 
 def _dataset(tenant: str, agent: str) -> str:
