@@ -139,7 +139,8 @@ def _begun(options: argparse.Namespace, plan: Plan) -> Results:
         results.quality, results.syncs = earlier.quality, earlier.syncs
         results.versions = {**earlier.versions, **results.versions}
     elif earlier:
-        print("the earlier results are of other versions: everything is measured again", file=sys.stderr)
+        aside = options.results.replace(options.results.with_suffix(".earlier.json"))
+        print(f"the earlier results are of other versions: kept as {aside.name}, all is measured again", file=sys.stderr)
     return results
 
 

@@ -117,6 +117,7 @@ class OidcConfig:
     leeway: int = 30  # seconds that clocks may differ by
     tenant: str = "local"  # of everyone, where no claim says it
     tenant_claim: str = ""
+    local_by_claim: bool = False  # whether that claim may say `local`, whose admins run the server
     agents_claim: str = ""  # names or patterns; without such a claim's name everyone may use every agent
     role_claim: str = ""  # reader, writer, reviewer or admin; otherwise the scopes say it
     name_claim: str = "sub"  # by which the ledger knows them
@@ -220,7 +221,10 @@ def load(*, data: str | Path | None = None, **flags: Any) -> Config:
     for name in _DEFAULTS.keys() & settings.keys():
         settings[name] = _typed(name, _DEFAULTS[name], settings[name])
     for name in _TABLES:
-        settings[name] = _table(name, settings.get(name, {}))
+        try:
+            settings[name] = _table(name, settings.get(name, {}))
+        except ValidationError as fault:
+            raise with_origin(fault, folder) from None
     settings["policy"] = _rules(settings.get("policy", ()))
     if settings.get("stores"):
         settings["store"] = settings["stores"][0]
@@ -228,6 +232,13 @@ def load(*, data: str | Path | None = None, **flags: Any) -> Config:
         raise ValidationError(f"traces must be otlp or nothing, not {settings['traces']!r}", field="traces")
     _check_proxy(settings)
     return Config(folder, **settings)
+
+
+def with_origin(fault: ValidationError, folder: Path) -> ValidationError:
+    """What is wrong with a key of a table, said with the file or the variable that says it."""
+    variable = f"COMMONPLACE_{fault.details.get('field', '')}".replace(".", "_").upper()
+    origin = variable if os.environ.get(variable) else folder / "commonplace.toml"
+    return ValidationError(f"{origin}: {fault.message}", **fault.details)
 
 
 def is_path_prefix(text: str) -> bool:

@@ -11,13 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commonplace import plugins
-from commonplace.config import Config
+from commonplace.config import Config, with_origin
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_embedder, open_recorded
 from commonplace.engine import Attachment, Engine, Settings
 from commonplace.judges.base import open_judge
 from commonplace.stores.base import Primary, StoreSettings
-from commonplace.stores.urls import StoreUrl, parse_store_url
+from commonplace.stores.urls import StoreUrl, parse_store_url, store_key
+from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Clock, system_clock
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ async def open_engine(
     settings.governance, settings.policy = config.governance, config.policy
     settings.host_names, settings.recalls_per_minute = config.allowed_hosts, config.recall_budget
     settings.routing = config.routing
+    settings.store = store_key(config.store_url) if store is None else ""
     # First: a URL that is wrong opens nothing.
     copies = [*map(parse_store_url, config.replica_urls)]
     for copy in copies:
@@ -66,8 +68,11 @@ async def open_engine(
         engine.embedder_note = note
         engine.use_judge(lambda: open_judge(config.judge).judge)
         return engine
-    except BaseException:
+    except BaseException as error:
         await primary.close()
+        # The engine, which reads the standing policies, does not know where they were written.
+        if isinstance(error, ValidationError) and str(error.details.get("field", "")).startswith("lifecycle."):
+            raise with_origin(error, config.data) from None
         raise
 
 

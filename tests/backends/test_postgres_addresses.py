@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from commonplace.plugins import open_store
+from commonplace.stores.postgres.address import parse_address
 from commonplace.testing.subject import FakeClock
 from commonplace.wire.errors import OperatorActionRequired, ValidationError
 
@@ -35,3 +36,13 @@ def test_without_its_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(OperatorActionRequired, match=r"pip install 'commonplace-memory\[postgresql\]'"):
         open_store("postgresql://127.0.0.1/x", FakeClock())
+
+
+def test_each_host_is_asked_by_itself() -> None:
+    each = parse_address("postgresql://alice@one:1,two:2,three/memories?reads=any").of_each_server
+    assert [(one.parameters["host"], one.parameters["port"]) for one in each] == [
+        ("one", "1"),
+        ("two", "2"),
+        ("three", ""),
+    ]
+    assert {one.parameters["target_session_attrs"] for one in each} == {"any"}

@@ -125,6 +125,7 @@ def test_reads_go_on_without_a_leader_where_that_is_allowed(reads: str, monkeypa
     clock = FakeClock()
     with empty_database() as url, open_subject(PostgresStore(f"{url}?reads={reads}&pool=1", clock), clock) as (s, run):
         kept = run(s.remember("kept"))
+        assert run(s.get(kept)).content == "kept"
         take_writes(url, False)
         cut_connections(url)
         if reads == "any":

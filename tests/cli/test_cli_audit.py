@@ -155,3 +155,11 @@ def test_the_status_says_what_failed(cli: Any, data: Path, head: Path, tmp_path:
     assert "cannot" in cli("lifecycle", "run", "audit").out
     told = cli("status")
     assert "the ledger was not exported at" in told.out + told.err
+
+
+def test_an_operation_that_there_is_not_is_refused_with_those_there_are(cli: Any, head: Path) -> None:
+    refused = cli("audit", "list", "--operation", "bogus")
+    assert (refused.code, refused.out, refused.err.count("\n")) == (1, "", 1)
+    assert "there is no operation 'bogus'; there are remember, update, forget, " in refused.err
+    none = cli("audit", "list", "--operation", "vouch")
+    assert (none.code, none.err) == (0, "no entries\n")

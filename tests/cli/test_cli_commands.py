@@ -638,6 +638,7 @@ def test_policy(cli, remember: Remember, tmp_path: Path) -> None:
     found = cli("policy", "test", "--content", "(?i)SALARY", "--json").json
     assert (found["looked_at"], found["counts"]) == (2, {"test": 1})
     assert "would have caught 1 write of 2 in 30 days" in cli("policy", "test", "--content", "salary").err
+    assert cli("policy", "test", "--content", "zzz").err == "would have caught nothing: 0 writes of 2 in 30 days\n"
     assert cli("policy", "test", "--when", "kind=semantic", "--json").json["counts"] == {"test": 2}
     assert cli("policy", "test", "--json").json["error"]["code"] == "validation_error"
     wrong = cli("policy", "test", "--content", "(", "--json").json["error"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from server_process import run_server
+from server_process import run_server, token
 
 
 @pytest.fixture(autouse=True)
@@ -58,12 +58,29 @@ def test_on_another_server_the_entries_stay_in_its_own_ledger(cli: Any, tmp_path
     assert "its ledger keeps the entries among its other ones, under agents `conformance-…`" in shown
 
 
-def test_a_store_that_is_down_fails_with_the_reason_and_code_2(cli: Any) -> None:
-    ran = cli("conformance", "--store", "memorywire+http://127.0.0.1:9", "--json")
-    assert ran.code == 2
-    assert (ran.json["role"], ran.json["passed"] < 16) == ("replica", True)
-    first = ran.json["scenarios"][0]
-    assert (first["result"], "could not be reached" in first["why"]) == ("fail", True)
+def test_a_store_that_is_down_is_told_once_and_no_scenario_is_run(cli: Any) -> None:
+    ran = cli("conformance", "--store", "memorywire+http://127.0.0.1:9")
+    assert (ran.code, ran.out, ran.err.count("could not be reached")) == (2, "", 1)
+    assert "no scenario was run on memorywire+http://127.0.0.1:9: " in ran.err
+    refused = cli("conformance", "--store", "memorywire+http://127.0.0.1:9", "--json")
+    assert (refused.code, refused.json["error"]["code"]) == (2, "unavailable")
+
+
+def test_a_server_that_wants_a_token_is_told_with_where_it_goes(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusal(url: str) -> str:
+        ran = cli("conformance", "--store", url)
+        assert (ran.code, ran.out) == (2, "")
+        return str(ran.err)
+
+    served = tmp_path / "served"
+    token(served, "--role", "writer")
+    with run_server(served) as server:
+        url = f"memorywire+http://127.0.0.1:{server.port}"
+        assert "it wants a token; put ?token_env=NAME at the end of its URL" in refusal(url)
+        monkeypatch.setenv("WRONG", "cp_000000000000_nobody")
+        assert "it refuses the token; put ?token_env=NAME" in refusal(f"{url}?token_env=WRONG")
 
 
 @pytest.mark.parametrize(

@@ -59,10 +59,21 @@ def test_a_standing_policy_comes_from_the_settings(cli: Any, remember: Any, data
     (data / "commonplace.toml").write_text('[lifecycle]\nexpire = ["confidence_below=0.5"]\n', "utf-8")
     assert cli("lifecycle", "run", "expire", "--json").json["counts"]["by_policy"] == 1
     assert cli("list", "--json").json["memories"][0]["status"] == "archived"
-    (data / "commonplace.toml").write_text('[lifecycle]\nexpire = ["everything"]\n', "utf-8")
-    refused = cli("lifecycle", "status", "--json")
-    assert refused.code == 1
-    assert "lifecycle.expire" in refused.json["error"]["message"]
+
+
+@pytest.mark.parametrize("wrong", ['["everything"]', '["older_than_days=0"]', '"bogus"', "5", '["a", 5]'])
+def test_a_wrong_standing_policy_is_told_with_where_it_is_written(
+    cli: Any, remember: Any, data: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    remember("tea")
+    settings = data / "commonplace.toml"
+    settings.write_text(f"[lifecycle]\nexpire = {wrong}\n", "utf-8")
+    for command in (("lifecycle", "status"), ("list",)):
+        refused = cli(*command)
+        assert (refused.code, refused.err.count("\n")) == (1, 1)
+        assert refused.err.startswith(f"commonplace: {settings}: lifecycle.expire")
+    monkeypatch.setenv("COMMONPLACE_LIFECYCLE_EXPIRE", "everything")
+    assert "COMMONPLACE_LIFECYCLE_EXPIRE: lifecycle.expire: 'everything'" in cli("list").err
 
 
 def test_what_a_run_did_is_shown_and_taken_back(cli: Any, remember: Any, data: Path) -> None:

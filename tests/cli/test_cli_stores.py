@@ -58,6 +58,16 @@ def test_one_that_is_down_is_named_and_told_later(
     assert (failed.code, "could not be reached" in failed.json["error"]["message"]) == (2, True)
 
 
+def test_people_are_told_what_one_that_is_down_waits_for(cli: Any, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db memorywire+http://127.0.0.1:9?name=other")
+    kept = cli("remember", "Alice drinks tea", "--json").json
+    assert cli("remember", "Bob drinks milk").err == f"note: other: {kept['errors'][0]['error']}\n"
+    lines = cli("remember", "--batch", "-", stdin='"Alice sings"\n"Bob sings"\n')
+    assert (lines.out, lines.err.count("it is kept and tried again")) == ("remembered 2 of 2 lines\n", 1)
+    merged = cli("merge", cli("remember", "Alice sings", "--json").json["id"], kept["id"])
+    assert ("merged 1 memory" in merged.out, "note: other: " in merged.err) == (True, True)
+
+
 def test_one_that_is_down_is_told_by_whoever_looks(cli: Any, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was ever written to it: it is asked."""
     cli("remember", "Alice drinks tea")

@@ -62,11 +62,31 @@ def test_every_command_explains_itself(cli, path: str) -> None:
     assert _flags(LEAVES[path]) >= EVERYWHERE
 
 
+@pytest.mark.parametrize("path", [path for path in LEAVES if " " in path])
+def test_a_list_of_commands_has_their_whole_sentences(cli, path: str) -> None:
+    group, name = path.split()
+    purpose = inspect.cleandoc(LEAVES[path].help).split("\n\n")[0]
+    listed = " ".join(cli(group, "--help").out.split("\nCommands:\n")[1].split())
+    assert f"{name} {' '.join(purpose.split())}".partition(". ")[0] in listed
+
+
+@pytest.mark.parametrize("path", LEAVES)
+def test_an_option_without_its_value_leads_to_the_help_of_its_command(cli, path: str) -> None:
+    refused = cli(*path.split(), "--data")
+    assert refused.code == 1
+    assert refused.err.endswith(f"`commonplace {path} --help` shows how it is used.\n")
+
+
 @pytest.mark.parametrize("group", ["", "audit", "kg", "model", "mrp", "review", "token", "trust"])
 def test_groups_explain_themselves(cli, group: str) -> None:
     asked, alone = cli(*group.split(), "--help"), cli(*group.split())
     assert "Example:" in asked.out
     assert (alone.code, alone.out.strip(), alone.err) == (0, asked.out.strip(), "")
+
+
+def test_completion_is_the_business_of_one_command(cli) -> None:
+    assert "-completion" not in cli("--help").out
+    assert cli("--show-completion").code == cli("--install-completion").code == 1
 
 
 def test_the_documentation_lists_every_command_and_option() -> None:

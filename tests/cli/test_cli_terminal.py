@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -97,6 +98,17 @@ def test_an_explanation_is_a_table_with_bars(filled: str, on_a_terminal: OnTermi
     assert "share" in text
     assert re.search(r"^\s*\S.*\d\.\d{4}\s+\d\.\d{4}\s+█+", text, re.MULTILINE)
     assert re.search(r"^took\s+\d+ ms$", text, re.MULTILINE)
+    assert re.search(r"^bm25\s+\d\.\d{4}$", text, re.MULTILINE)
+    assert not re.search(r"^keyword\s+\d\.\d{4}$", text, re.MULTILINE)  # that is one of the shares, in the table
+
+
+def test_a_piped_explanation_is_names_with_json(filled: str, cli: Any) -> None:
+    explained = cli("recall", "peanuts", "--explain").out.split("\n\n", 1)[1].splitlines()
+    parts = [dict(part.split("=", 1) for part in line.split("  ")[1:]) for line in explained]
+    read = [{name: json.loads(value) for name, value in each.items()} for each in parts]
+    assert read[0]["features"].keys() == read[0]["shares"].keys() >= {"keyword"}
+    assert ("bm25" in read[0], "keyword" in read[0]) == (True, False)
+    assert read[-1]["candidates"] >= 1
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,15 @@ def test_claims_say_tenant_agents_role_and_name() -> None:
     assert verify(KEY.sign(claims()), tenant="acme").tenant == "acme"
 
 
+@pytest.mark.parametrize("scope", ["memory:read", "memory:admin"])
+def test_no_claim_makes_an_operator_unless_the_operator_says_so(scope: str) -> None:
+    token = KEY.sign(claims(org="local", scope=scope))
+    with pytest.raises(Forbidden, match="'org' of this token says 'local', the tenant of this server's operators"):
+        verify(token, tenant_claim="org")
+    assert verify(token, tenant_claim="org", local_by_claim=True).is_operator is (scope == "memory:admin")
+    assert verify(token).tenant == "local", "as configured, and not as somebody at the issuer says"
+
+
 def test_the_settings_are_checked_at_the_start(tmp_path: Any) -> None:
     def open_it(**settings: str) -> Any:
         return open_verifier(Config(tmp_path, oidc=OidcConfig(**settings)), lambda: 0, lambda name: True)

@@ -43,6 +43,7 @@ def settings_of(issuer: TokenIssuer, audience: str) -> dict[str, str]:
     return {
         "COMMONPLACE_OIDC_ISSUER": issuer.url, "COMMONPLACE_OIDC_AUDIENCE": audience,
         "COMMONPLACE_OIDC_TENANT_CLAIM": "org", "COMMONPLACE_OIDC_AGENTS_CLAIM": "agents",
+        "COMMONPLACE_OIDC_LOCAL_BY_CLAIM": "true",
     }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from conftest import TokenServer
@@ -105,10 +106,24 @@ def test_who_logs_in_comes_where_they_wanted_to_go(guarded: TokenServer) -> None
     assert "Bob moved to Oslo" in text_of(visitor.get(found[1]))
 
 
-@pytest.mark.parametrize("wanted", ["https://evil.example/", "//evil.example/", "/\\evil.example", "/v0/x", "/uix", ""])
+@pytest.mark.parametrize("wanted", [
+    "https://evil.example/", "//evil.example/", "/\\evil.example", "/v0/x", "/uix", "", "/ui/€", "/ui/\0x", "/ui/\x0b",
+    "/ui/a b", "/ui/\x7f", "/ui/x\r\nSet-Cookie: a=b", "/ui/\\..\\evil", "/ui/../../evil", "/ui/.", "/ui/x/..?a=b",
+    "/ui/%2e%2E/evil", "/ui/.%2e/evil", "/ui/%2e%2e%2fevil", "/ui/..#x",
+])  # fmt: skip
 def test_a_login_leads_nowhere_else(guarded: TokenServer, wanted: str) -> None:
     answer = Visitor(guarded.server).post("/ui/login", {"token": guarded.tokens["acme/ada"], "next": wanted})
     assert answer.headers["location"] == "/ui/"
+
+
+@pytest.mark.parametrize("wanted", ["/ui/memories?q=a..b&agent=%E2%82%AC", "/ui/x%E2%82%AC", "/ui/a..b", "/ui"])
+def test_a_login_leads_to_any_page_that_is_spelled_as_an_address(guarded: TokenServer, wanted: str) -> None:
+    token = guarded.tokens["acme/ada"]
+    answer = Visitor(guarded.server).post("/ui/login", {"token": token, "next": wanted})
+    assert (answer.status, answer.headers["location"]) == (303, wanted)
+    if wanted != "/ui":
+        led = Visitor(guarded.server).get(wanted).headers["location"]
+        assert led == f"/ui/login?next={quote(wanted, safe='')}", "a page that was asked for is spelled so, too"
 
 
 def test_a_wrong_token_is_told_so_and_is_not_repeated(guarded: TokenServer) -> None:

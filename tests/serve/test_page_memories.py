@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from html import unescape
 from typing import Any
 
 import pytest
@@ -60,6 +61,21 @@ def test_a_search_says_why_each_was_found(visitor: Visitor) -> None:
     part = visitor.get("/ui/memories?q=peanuts", **{"HX-Request": "true"}).body.decode()
     assert "<html" not in part
     assert "peanuts" in part
+
+
+@pytest.mark.slow
+def test_what_a_search_found_and_does_not_show_is_a_link_away(tmp_path: Any) -> None:
+    with run_server(tmp_path, COMMONPLACE_EMBEDDER="encoder") as server:  # whose relevance is calibrated
+        server.post("/v0/remember", {"agent_id": "ada", "type": "semantic", "content": "Alice paints boats & bees"})
+        visitor = Visitor(server)
+        page = visitor.get("/ui/memories?q=cook+%26+bake&type=semantic&agent=ada")
+        assert "Nothing found answers the question" in text_of(page)
+        assert "min_score" not in text_of(page)
+        (link,) = re.findall(r'<a href="([^"]+)"[^>]*>Show what was found</a>', page.body.decode())
+        assert unescape(link) == "/ui/memories?q=cook+%26+bake&agent=ada&type=semantic&min_score=0"
+        shown = visitor.get(unescape(link))
+        assert "Alice paints boats" in text_of(shown)
+        assert "Show what was found" not in text_of(shown)
 
 
 def test_filters_narrow_what_is_listed(visitor: Visitor) -> None:

@@ -9,7 +9,7 @@ import pytest
 from commonplace import plugins
 from commonplace.stores.base import StoreSettings
 from commonplace.stores.documents import to_document, to_memory
-from commonplace.stores.urls import folder_of, parse_store_url, shown_url, split_options
+from commonplace.stores.urls import folder_of, parse_store_url, shown_url, split_options, store_key
 from commonplace.testing.subject import FakeClock
 from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
 from commonplace.wire.record import Memory
@@ -28,6 +28,17 @@ def test_no_secret_of_a_url_is_shown() -> None:
     assert "abc" not in shown
     assert "def" not in shown
     assert shown.startswith("x://…@host/db?token=…")
+
+
+def test_a_store_is_told_from_others_without_its_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    urls = ["sqlite://one.db", "sqlite://two.db", "postgresql://alice:geheim@host", "postgresql://bob:geheim@host"]
+    keys = [store_key(url) for url in urls]
+    assert len(set(keys)) == len(urls)
+    assert "geheim" not in "".join(keys)
+    assert [store_key(url) for url in urls] == keys
+    assert [store_key(url) for url in ("memory://", "sqlite://:memory:")] == ["", ""]
+    monkeypatch.chdir(tmp_path)
+    assert [store_key(url) == key for url, key in zip(urls, keys, strict=True)] == [False, False, True, True]
 
 
 @pytest.mark.parametrize(("url", "package", "extra"), [

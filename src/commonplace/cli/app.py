@@ -7,15 +7,13 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from itertools import groupby
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from commonplace.__about__ import __version__
 from commonplace.cli import PIPE_CLOSED
-from commonplace.cli.support.command import option
+from commonplace.cli.support.command import HeadedGroup, option
 
 _HEADINGS = {
     "Start here": ("demo", "serve", "mcp", "install", "completion"),
@@ -47,13 +45,8 @@ _ALIASES = {"reviews": "review"}
 _DESTRUCTIVE = frozenset({"expire", "forget"})
 
 
-class HeadedGroup(TyperGroup):
-    """Lists commands under their headings, and lets a reader of the output leave early."""
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        for heading, commands in groupby(self.commands.items(), lambda item: getattr(item[1], "rich_help_panel", None)):
-            with formatter.section(heading):
-                formatter.write_dl([(name, command.get_short_help_str(limit=90)) for name, command in commands])
+class RootGroup(HeadedGroup):
+    """Knows what a mistyped command was meant to be, and lets a reader of the output leave early."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         return super().get_command(ctx, _ALIASES.get(cmd_name, cmd_name))
@@ -89,7 +82,8 @@ def tree(root: Callable[..., None], package: str, commands: Mapping[str, str], a
     # Help is plain text on purpose: it is piped, grepped and read by agents as often as on a terminal.
     app = typer.Typer(
         name=name,
-        cls=HeadedGroup,
+        cls=RootGroup,
+        add_completion=False,  # typer's options for it: we have a command
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -97,7 +91,12 @@ def tree(root: Callable[..., None], package: str, commands: Mapping[str, str], a
     )
     app.callback()(root)
     first = _ALIASES.get(args[0], args[0]) if args else ""
-    known = first in commands and f"_{name.upper()}_COMPLETE" not in os.environ
+    completing = f"_{name.upper()}_COMPLETE" in os.environ
+    if completing:
+        from typer.completion import completion_init  # type: ignore[attr-defined]
+
+        completion_init()  # which typer does only beside its own options
+    known = first in commands and not completing
     wanted = [first] if known else list(commands)
     for command in wanted:
         module = import_module(f"{package}.{command.replace('-', '_')}")

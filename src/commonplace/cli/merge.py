@@ -6,7 +6,7 @@ from typing import Annotated
 
 from commonplace.cli.support import options
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Document, body, line, plural, waiting
+from commonplace.cli.support.output import Document, body, line, plural, store_problems, waiting
 
 _STRATEGIES = ("keep_canonical", "merge_content", "keep_highest_confidence")
 
@@ -42,7 +42,8 @@ def merge(
     answer = run(run.memory.merge(first, rest, strategy=strategy, approval_required=approval, reasoning=reasoning))
     if answer.pending_approval:
         return Answer(answer, waiting(answer.review_id, answer.approval_url))
-    return Answer(answer, f"merged {plural(answer.merged_count, 'memory')} into {answer.canonical}")
+    merged = f"merged {plural(answer.merged_count, 'memory')} into {answer.canonical}"
+    return Answer(answer, merged, store_problems(answer.model_dump()))
 
 
 def _show_preview(preview: Document) -> None:

@@ -83,7 +83,7 @@ def try_rules(
         [row(each, minute(each["at"])) for each in found["caught"]],
         [row(each, moment(each["at"])) for each in found["caught"]],
         empty=f"would have caught nothing: {counted}",
-        more=f"would have caught {counted}; nothing was changed",
+        more=f"would have caught {counted}; nothing was changed" if found["caught"] else None,
     )
     return Answer(found, table)
 

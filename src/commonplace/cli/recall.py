@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
 from commonplace.cli.support.options import TYPES
-from commonplace.cli.support.output import Document, Table, body, minute, moment, remarks
+from commonplace.cli.support.output import Document, Table, body, minute, moment, remarks, store_problems
 
 FUSIONS = ("rrf", "max", "weighted")
 
@@ -62,9 +62,8 @@ def recall(
     from commonplace.wire.models import dump
 
     document = dump(response)
-    problems = [f"{e['store']}: {e['error']}" for e in document.get("errors", ())]
     note = document.get("note", "").replace("min_score", "--min-score")  # which the engine calls by the wire's name
-    notes = [note, *run.warnings, *problems]
+    notes = [note, *run.warnings, *store_problems(document)]
     return Answer(document, lambda: _show(document, explain), notes, nothing=not response.results)
 
 

@@ -87,7 +87,8 @@ def remember(
     said = f"remembered {answer.id}"
     if answer.pending_approval:
         said = f"{answer.id} {output.waiting(answer.review_id, answer.approval_url)}"
-    return Answer(answer, said, [_redaction_note(answer.redacted), *run.warnings])
+    told = [_redaction_note(answer.redacted), *run.warnings, *output.store_problems(answer.model_dump())]
+    return Answer(answer, said, told)
 
 
 def _content(words: list[str] | None, file: Path | None) -> str:
@@ -128,7 +129,8 @@ def _remember_batch(run: Session, path: Path, defaults: dict[str, Any]) -> Answe
             for number, request in part:
                 outcomes.add(number, request if isinstance(request, Fault) else next(answers))
             progress(*values.position(lines))
-    return Answer({"results": outcomes.results}, outcomes.show, run.warnings, outcomes.exit_code)
+    told = [*run.warnings, *outcomes.store_problems]
+    return Answer({"results": outcomes.results}, outcomes.show, told, outcomes.exit_code)
 
 
 class _Outcomes:
@@ -137,6 +139,7 @@ class _Outcomes:
     def __init__(self, *, as_json: bool) -> None:
         self.results: list[dict[str, Any]] = []
         self.exit_code = OK
+        self.store_problems: dict[str, None] = {}  # each once, however many lines it was the same of
         self._as_json = as_json
         self._kept = self._pending = self._refused = 0
         self._reasons: list[str] = []
@@ -152,6 +155,7 @@ class _Outcomes:
         else:
             self._kept += 1
             self._pending += outcome.pending_approval
+            self.store_problems |= dict.fromkeys(output.store_problems(outcome.model_dump()))
             if outcome.redacted:
                 self._redactions.append(f"line {number}: {_redaction_note(outcome.redacted)}")
         if self._as_json:

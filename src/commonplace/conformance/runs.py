@@ -20,8 +20,8 @@ from commonplace.engine import Attachment, Engine, Forget
 from commonplace.stores.base import AgentScoped, Primary, Reach, Store, StoreSettings
 from commonplace.stores.memory import InMemory
 from commonplace.stores.mixins import scan_all
-from commonplace.stores.urls import parse_store_url
-from commonplace.wire.errors import Fault
+from commonplace.stores.urls import parse_store_url, shown_url
+from commonplace.wire.errors import Fault, Unavailable
 from commonplace.wire.record import EVERY_STATUS, Principal, system_clock
 from commonplace.wire.times import DAY_MS
 
@@ -93,6 +93,11 @@ async def _failure(work: Any) -> str:
     return ""
 
 
+async def _require_health(store: Store) -> None:
+    if (await store.health()).get("status") == "down":
+        raise Unavailable("it says that it is down")
+
+
 async def open_run(url: str, settings: StoreSettings, embedder: Embedder | None) -> ConformanceRun:
     """The store of this URL, ready for scenarios; faults as everywhere where it cannot be opened."""
     given = parse_store_url(url)
@@ -105,6 +110,9 @@ async def open_run(url: str, settings: StoreSettings, embedder: Embedder | None)
         chosen = embedder if recorded is None else open_recorded(recorded.name) or embedder
         return ConformanceRun(await Engine.open(store, chosen, clock=clock), store, clock, name)
     assert isinstance(store, Store)
+    if why := await _failure(_require_health(store)):  # once, and not by every scenario
+        await store.close()
+        raise Unavailable(f"no scenario was run on {shown_url(url)}: {why}")
     attached: Sequence[Attachment] = [Attachment(name, lambda: store, SECONDS)]
     engine = await Engine.open(InMemory(clock), embedder, clock=clock, replicas=attached)
     await engine.stores.wait_until_open(SECONDS)

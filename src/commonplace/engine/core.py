@@ -57,6 +57,7 @@ class Settings:
     review_url: str = ""  # where reviews are looked at, "" when nothing serves them
     recalls_per_minute: int = 0  # of each agent; 0 is without limit
     embeds_behind: bool = False  # keep what is long before its vectors are made, as processes that live on can
+    store: str = ""  # what tells the primary store from others that use the same folder; "" where nothing does
     folder: Path | None = None  # where this installation keeps files of its own, such as its keys
     redaction: RedactionConfig = field(default_factory=RedactionConfig)
     mrp: MrpConfig = field(default_factory=MrpConfig)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from commonplace.__about__ import install_command
 from commonplace.config import Config, OidcConfig
 from commonplace.wire.errors import Forbidden, Unauthenticated, ValidationError
-from commonplace.wire.record import ALL_AGENTS, Clock, Principal, Role
+from commonplace.wire.record import ALL_AGENTS, LOCAL_TENANT, Clock, Principal, Role
 
 if TYPE_CHECKING:
     from commonplace.serve.jwks import KeySet
@@ -154,6 +154,12 @@ def principal_of(claims: Claims, settings: OidcConfig, is_name: Callable[[str], 
     tenant = settings.tenant
     if settings.tenant_claim:
         tenant = _name(claims.get(settings.tenant_claim), settings.tenant_claim, is_name)
+        # Who can have a group named so at the issuer would otherwise run this server.
+        if tenant == LOCAL_TENANT and not settings.local_by_claim:
+            raise Forbidden(
+                f"the claim {settings.tenant_claim!r} of this token says {LOCAL_TENANT!r}, the tenant of this server's "
+                "operators, which no claim may say unless local_by_claim under [oidc] is true"
+            )
     agents: tuple[str, ...] = (ALL_AGENTS,)
     if settings.agents_claim:
         given = _words(claims.get(settings.agents_claim), ",")

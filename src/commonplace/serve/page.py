@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, parse_qsl, quote
+from urllib.parse import parse_qs, parse_qsl, quote, unquote
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
@@ -166,7 +166,7 @@ class PageEndpoint:
             else:
                 visit.scope[RECORD].principal = who.name
                 self._context.authenticator.spend(who)
-                visit.renew(self._sessions.log_in(token))
+                visit.renew(self._sessions.log_in(token, who))
                 return visit.redirect(wanted)
         values = {**visit.values, "next": wanted, "problem": problem}
         return visit.reply(_render("login.html", values), status)
@@ -196,7 +196,7 @@ class Visit:
         self.path = scope["path"].removeprefix(PREFIX).strip("/")
         text = scope["query_string"].decode("latin-1")
         self.query = dict(parse_qsl(text, keep_blank_values=True, max_num_fields=100)) if text else {}
-        self.target = f"{self.base}/{self.path}" + (f"?{text}" if text else "")
+        self.target = f"{self.base}/{quote(self.path)}" + (f"?{text}" if text else "")
         headers = Headers(scope=scope)
         self.fragment = headers.get("hx-request") == "true"
         self._site = headers.get("sec-fetch-site", "")
@@ -252,9 +252,12 @@ def _cookie(headers: Headers, name: str) -> str | None:
 
 
 def _own_path(base: str, path: str) -> str:
-    """Where to go after the login: a page of ours and nowhere else."""
+    """Where to go after the login: a page of ours and nowhere else, as an address may spell it in a header."""
     own = path == base or path.startswith(f"{base}/")
-    return path if own and not any(c in path for c in "\\\r\n\t") else f"{base}/"
+    clean = all("!" <= c <= "~" and c != "\\" for c in path)
+    # Browsers take dots for what they mean, encoded or not; proxies also slashes.
+    leads_up = {".", ".."} & set(unquote(path.partition("?")[0].partition("#")[0]).split("/"))
+    return path if own and clean and not leads_up else f"{base}/"
 
 
 def _bounce(visit: Visit) -> bytes:

@@ -13,11 +13,11 @@ import secrets
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 
-from commonplace.wire.record import Clock
+from commonplace.wire.record import Clock, Principal
 
 _ID = re.compile(r"[A-Za-z0-9_-]{43}\Z")
 MAX_SESSIONS = 1000
-MAX_OF_TOKEN = 20  # so that nobody pushes others out
+MAX_OF_PERSON = 20  # so that nobody pushes others out, however many tokens an issuer gives them
 IDLE_MS = 12 * 3_600_000
 LIFE_MS = 7 * 24 * 3_600_000
 
@@ -27,6 +27,7 @@ class Login:
     """What is kept of a session that someone has logged in to."""
 
     token: str
+    person: tuple[str, str]  # tenant and name
     begun: int
     seen: int
 
@@ -51,13 +52,13 @@ class Sessions:
     def is_csrf(self, id: str, given: str) -> bool:
         return hmac.compare_digest(self.csrf(id).encode(), given.encode("utf-8", "surrogatepass"))
 
-    def log_in(self, token: str) -> str:
+    def log_in(self, token: str, who: Principal) -> str:
         """Under an id that nobody has seen before: one that was there may have been planted."""
-        id, now = self.fresh(), self._clock()
-        own = [key for key, login in self._logins.items() if login.token == token]  # the least lately used first
-        for key in own[: max(0, len(own) + 1 - MAX_OF_TOKEN)]:
+        id, now, person = self.fresh(), self._clock(), (who.tenant, who.name)
+        own = [key for key, login in self._logins.items() if login.person == person]  # the least lately used first
+        for key in own[: max(0, len(own) + 1 - MAX_OF_PERSON)]:
             del self._logins[key]
-        self._logins[_key(id)] = Login(token, now, now)
+        self._logins[_key(id)] = Login(token, person, now, now)
         while len(self._logins) > MAX_SESSIONS:
             self._logins.popitem(last=False)  # the one that was used least lately
         return id

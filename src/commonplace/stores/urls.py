@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, quote
 
+from commonplace.wire.canonical import sha256_hex
 from commonplace.wire.errors import OperatorActionRequired, ValidationError
 from commonplace.wire.record import MEMORY_TYPES
 
@@ -123,6 +124,16 @@ def is_passing(url: str) -> bool:
     """Whether what is written to it is gone with the process."""
     scheme, _, place = url.partition("://")
     return scheme == "memory" or (scheme in _FILES and place == ":memory:")
+
+
+def store_key(url: str) -> str:
+    """What tells it from other stores and gives none of its secrets away; "" where it is gone with the process."""
+    if is_passing(url):
+        return ""
+    scheme, _, place = url.partition("://")
+    if scheme in _FILES:  # the same name is another file in another folder
+        place = str(Path(place).expanduser().absolute())
+    return sha256_hex(f"{scheme}://{place}".encode("utf-8", "surrogateescape"))
 
 
 def _number(given: dict[str, str], name: str, most: float) -> float | None:

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from commonplace.stores.base import StoreSettings
 from commonplace.stores.foreign import ForeignStore
 from commonplace.stores.urls import split_options, token_of
-from commonplace.wire.errors import Unavailable, ValidationError
+from commonplace.wire.errors import Unauthenticated, Unavailable, ValidationError
 from commonplace.wire.http_client import JsonClient
 from commonplace.wire.models import (
     ExpireRequest,
@@ -39,6 +39,7 @@ class HttpMemoryStore:
     """The five operations by HTTP."""
 
     def __init__(self, url: str, token: str | None, timeout: float) -> None:
+        self._has_token = token is not None
         self._client = JsonClient(url, token, timeout, connections=4, max_bytes=_MAX_ANSWER)
         self.capabilities = CAPABILITIES
 
@@ -58,7 +59,13 @@ class HttpMemoryStore:
         return await self._post(ExpireResponse, "expire", request)
 
     async def health(self) -> dict[str, Any]:
-        found = await self._client.call("GET", "/v0/health")
+        try:
+            found = await self._client.call("GET", "/v0/health")
+        except Unauthenticated:
+            said = "it refuses the token" if self._has_token else "it wants a token"
+            raise Unavailable(
+                f"{said}; put ?token_env=NAME at the end of its URL, the variable NAME holding one that works"
+            ) from None
         if found.get("status") not in ("ok", "degraded", "down"):
             raise Unavailable("it answers, but not as a memorywire server does")
         return found

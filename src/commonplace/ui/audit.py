@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from commonplace.engine import AuditEntry, read_evidence
+from commonplace.engine import AUDIT_OPERATIONS, AuditEntry, read_evidence
 from commonplace.ui.memories import day_start
 from commonplace.ui.page import Answer, Download, PageRequest, PageRoute, Redirect, TemplatePage
 from commonplace.wire.errors import Conflict, Fault
@@ -31,6 +31,7 @@ async def show_audit(call: PageRequest) -> Answer:
         "following": call.link("audit", **kept, cursor=more) if more else None,
         "export": call.link("audit/export", **kept), "verification": _verifications(call).get(call.who.tenant),
         "may_verify": call.who.uses_all_agents, "may_write": call.may("writer"), "undoable": _UNDOABLE,
+        "operations": AUDIT_OPERATIONS,
     }  # fmt: skip
     return TemplatePage("audit_rows.html" if call.fragment else "audit.html", values)
 

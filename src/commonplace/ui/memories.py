@@ -23,6 +23,7 @@ _MONTHS = 12  # of the timeline
 _NEIGHBOURS = 12
 _SHARES = 4  # of a score that are told
 _DAY = timedelta(days=1)
+_UNCUT = "; min_score 0 shows what was found"  # of a recall's note: here it is a link
 _SAID = {"restored": "It is back.", "unchanged": "There was nothing to undo.", "kept": "It no longer expires."}
 #: Fields of a memory in the order people look for them; those that are empty are left out.
 _SHOWN = ("title", "kind", "user_id", "project", "tags", "entity_name", "confidence", "importance", "source",
@@ -37,20 +38,24 @@ async def show_memories(call: PageRequest) -> Answer:
     agents = (chosen,) if chosen else tuple(names)
     text = query.get("q", "").strip()
     where = _where(query)
+    kept = {name: query.get(name) for name in ("agent", "type", "tag", "since", "until")}
     values: dict[str, Any] = {
         "names": names, "agent": chosen, "q": text, "types": MEMORY_TYPES, "kind_of": query.get("type", ""),
         "tag": query.get("tag", ""), "since": query.get("since", ""), "until": query.get("until", ""),
-        "hits": [], "days": [], "following": None, "note": None, "months": [],
+        "hits": [], "days": [], "following": None, "note": None, "uncut": None, "months": [],
         "forgotten": query.get("forgotten", ""), "empty_store": not agents,
     }  # fmt: skip
     if agents and text:
-        asked = Query(agents, text, k=FOUND, where=where, explain=True)
+        least = 0.0 if query.get("min_score") == "0" else None
+        asked = Query(agents, text, k=FOUND, where=where, explain=True, min_score=least)
         found = await call.engine.recall(call.who, asked)
-        values |= {"hits": [_explained(hit) for hit in found.hits], "note": found.note, "took": found.latency_ms}
+        values |= {"hits": [_explained(hit) for hit in found.hits], "took": found.latency_ms}
+        values["note"] = found.note and found.note.replace(_UNCUT, "")
+        if values["note"] != found.note:
+            values["uncut"] = call.link("memories", q=text, **kept, min_score=0)
     elif agents:
         cursor = query.get("cursor") or None
         page = await call.engine.list(call.who, agents, where, limit=PAGE, cursor=cursor)
-        kept = {name: query.get(name) for name in ("agent", "type", "tag", "since", "until")}
         following = call.link("memories", **kept, cursor=page.next_cursor) if page.next_cursor else None
         values |= {"days": _by_day(page.memories), "following": following}
         if cursor is None and not call.fragment:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import fields
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
+import commonplace.engine
 from commonplace.dialects.memorywire.records import entry_to_wire
+from commonplace.engine import AUDIT_OPERATIONS
+from commonplace.engine.governance.staging import Operation
 from commonplace.engine.ledger import audit
 from commonplace.stores.base import AuditEntry
 from commonplace.stores.memory import InMemory
@@ -164,3 +170,32 @@ def test_what_is_wrong_is_said(change: Any, problem: str) -> None:
     verifier = audit.Verifier()
     verifier.feed(entries)
     assert verifier.problem == problem
+
+
+def _written_operations() -> Iterator[tuple[str, str]]:
+    """Each operation that the source writes into the ledger, with the file."""
+    places = {"append": 2, "write": 3, "_keep": 3, "_change": 2}  # which argument of these calls it is
+    constants = {"ASSERT", "RETRACT", "ERASE", "IMPORT", "REPAIR"}
+    for path in Path(commonplace.engine.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call):
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                given = node.args[places[name]] if name in places and len(node.args) > places[name] else None
+                if isinstance(given, ast.Constant) and isinstance(given.value, str):
+                    yield given.value, path.name
+            elif isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Tuple | ast.Name):
+                names = [t.id for t in getattr(target, "elts", [target]) if isinstance(t, ast.Name)]
+                values = getattr(node.value, "elts", [node.value])
+                yield from (
+                    (value.value, path.name)
+                    for name, value in zip(names, values, strict=False)
+                    if name in constants and isinstance(value, ast.Constant)
+                )
+
+
+def test_every_operation_that_is_written_is_among_those_that_are_named() -> None:
+    written = dict(_written_operations())
+    assert written.keys() >= {"remember", "rotate_token", "create_palace", "graph_erase", "import", "mend_time"}
+    assert {name: file for name, file in written.items() if name not in AUDIT_OPERATIONS} == {}
+    staged = {f"stage_{operation}" for operation in get_args(Operation)}
+    assert {*AUDIT_OPERATIONS} == {*written, *staged, "approve", "reject"}

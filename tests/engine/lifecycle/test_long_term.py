@@ -12,10 +12,10 @@ from commonplace.config import LifecycleConfig
 from commonplace.engine.lifecycle.consolidate_job import ConsolidateJob
 from commonplace.engine.lifecycle.consolidator import COLD_MS, SETTLED_MS
 from commonplace.engine.lifecycle.long_term import UNUSED_MS, choose_for_archive, worth
-from commonplace.engine.types import Expire
+from commonplace.engine.types import Draft, Expire
 from commonplace.testing.subject import START, WHO, Subject
 from commonplace.wire.errors import Conflict
-from commonplace.wire.record import Memory
+from commonplace.wire.record import Memory, Principal
 from commonplace.wire.times import DAY_MS
 
 NOW = START + 365 * DAY_MS
@@ -28,8 +28,8 @@ def promoted(id: str, unused_days: int = 0, **fields: Any) -> Memory:
     return Memory(id, "local", "agent", "semantic", f"statement {id}", **given)
 
 
-def gone(*memories: Memory, capacity: int = 0) -> list[str]:
-    return [memory.id for memory, _ in choose_for_archive(memories, capacity, NOW)]
+def gone(*memories: Memory, capacity: int = 0, authors: dict[str, str] | None = None) -> list[str]:
+    return [memory.id for memory, _ in choose_for_archive(memories, capacity, NOW, authors or {})]
 
 
 @pytest.mark.parametrize(
@@ -71,13 +71,33 @@ def test_of_what_is_too_much_the_least_worth_goes_first() -> None:
     assert gone(*everything, capacity=1) == ["older", "old", "fresh"], "what is new is no more than what was needed"
 
 
+def test_what_was_ever_recalled_stays_before_what_never_was() -> None:
+    once = promoted("once", 300, confidence=0.75, recalls=1)
+    repeated = [
+        promoted(f"repeated {i}", 0, confidence=1.0, provenance={"chain": ["a", "b", "c", "d"]}) for i in range(3)
+    ]
+    assert worth(once, NOW).total < 0.5 < worth(repeated[0], NOW).total
+    assert gone(once, *repeated, capacity=1) == ["repeated 0", "repeated 1", "repeated 2"]
+
+
+@pytest.mark.parametrize("recalls", [0, 1])
+def test_whoever_has_most_loses_the_least_worth_of_theirs_first(recalls: int) -> None:
+    alices = [promoted(f"a{i}", 200, confidence=0.75 + i / 100, recalls=recalls) for i in range(3)]
+    bobs = [promoted(f"b{i}", 0, confidence=0.95 + i / 100, recalls=recalls) for i in range(6)]
+    authors = {memory.id: name for name, theirs in (("alice", alices), ("bob", bobs)) for memory in theirs}
+    everything = {"authors": authors}
+    assert gone(*alices, *bobs, capacity=6, **everything) == ["b0", "b1", "b2"]
+    # From as many each on they take turns: who has no more than others is protected from them, and not from all.
+    assert gone(*alices, *bobs, capacity=3, **everything)[3:] == ["a0", "b3", "a1"]
+
+
 def test_why_is_told_by_the_parts_of_the_score() -> None:
-    ((_, unneeded),) = choose_for_archive([promoted("1", 40)], 0, NOW)
+    ((_, unneeded),) = choose_for_archive([promoted("1", 40)], 0, NOW, {})
     assert unneeded == {
         "recency": 0.0, "salience": 0.0, "confidence": 0.5, "flag": 0.0, "total": 0.15, "unused_days": 40
     }  # fmt: skip
     two = [promoted("1", 90, confidence=0.8), promoted("2", 0, confidence=0.8)]
-    ((_, over),) = choose_for_archive(two, 1, NOW)
+    ((_, over),) = choose_for_archive(two, 1, NOW, {})
     assert over == {**worth(two[0], NOW).parts(), "capacity": 1}
     assert (over["recency"], over["total"]) == (0.5, 0.39)
 
@@ -122,6 +142,27 @@ def test_each_person_has_the_same_room_and_nobody_elses_goes_for_theirs(subject:
     assert consolidate(subject, run) == {"promoted": 0, "archived": 0, "waiting": 0}
     assert run(subject.get(own)).status == "live"
     assert run(subject.get(flagged)).merged_into is not None
+
+
+def test_a_flood_costs_its_own_author(subject: Subject, run: Any) -> None:
+    """What is new, sure and said four times is worth more by its score than all that is old."""
+    core = subject.engine._core
+    core.settings = replace(core.settings, lifecycle=LifecycleConfig(capacity=8))
+    facts = [f"Customer {i} is allergic to compound{i}" for i in range(4)]
+    for fact in facts:
+        note(subject, run, fact, confidence=0.8)
+    subject.clock.advance(COLD_MS)
+    assert consolidate(subject, run)["promoted"] == 4
+    subject.clock.advance(60 * DAY_MS)
+    bob = Principal("bob", "local", "writer", ("agent",))
+    noise = {"metadata": {"short_term": True}, "confidence": 1.0}
+    for text in (*(f"noise item{i} alpha{i} beta{i}" for i in range(8)), facts[0]):
+        for _ in range(4):
+            run(subject.engine.remember(bob, Draft("agent", "episodic", text, **noise)))
+    subject.clock.advance(SETTLED_MS)
+    done = consolidate(subject, run)
+    assert (done["promoted"], done["archived"]) == (9, 5)
+    assert [text for text in facts if text not in live(subject, run)] == []
 
 
 @pytest.mark.usefixtures("small")

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from commonplace.engine import Engine, Query, Settings
 from commonplace.engine.recall.saved_recalls import SavedRecalls
 from commonplace.stores.memory import InMemory
@@ -60,6 +62,52 @@ def test_it_is_written_by_the_next_process_to_the_same_ledger(clock: FakeClock, 
         assert "unwritten_recalls" not in await engine.upkeep.status(WHO)
         assert (await engine.ledger.verify(WHO)).problem is None
         await engine.close()
+
+    asyncio.run(scenario())
+
+
+class LostStore(ModestStore):
+    """Answers nothing at all while it is `full`."""
+
+    async def audit_hashes(self, *args: Any, **options: Any) -> Any:
+        if self.full:
+            raise Unavailable("no connection")
+        return await super().audit_hashes(*args, **options)
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["an empty ledger", "a ledger"])
+def test_what_a_store_that_is_down_is_owed_goes_to_no_other(clock: FakeClock, tmp_path: Path, begun: bool) -> None:
+    async def scenario() -> None:
+        store, other = LostStore(clock), LostStore(clock)
+        if begun:
+            for each in (store, other):
+                engine = await Engine.open(each, clock=clock)
+                await engine.policies.replace(WHO, [])
+                await engine.close()
+        at = Settings(folder=tmp_path, store="one")
+        engine = await Engine.open(store, clock=clock, settings=at)
+        await engine.recall(WHO, Query(("agent",), QUESTION))
+        store.full = True
+        await engine.close()
+        store.full = False
+        for name in ("another", ""):
+            elsewhere = await Engine.open(other, clock=clock, settings=Settings(folder=tmp_path, store=name))
+            await elsewhere.close()
+        assert await other.audit("local", operation="recall") == []
+        await (await Engine.open(store, clock=clock, settings=at)).close()
+        assert len(await store.audit("local", operation="recall")) == 1
+
+    asyncio.run(scenario())
+
+
+def test_what_does_not_say_whose_it_is_is_written_nowhere(clock: FakeClock, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        SavedRecalls(tmp_path).save(1_750_000_000_000, **FIELDS)
+        for name in ("", "one"):
+            store = ModestStore(clock)
+            engine = await Engine.open(store, clock=clock, settings=Settings(folder=tmp_path, store=name))
+            await engine.close()
+        assert len(SavedRecalls(tmp_path).list_for("local")) == 1
 
     asyncio.run(scenario())
 

@@ -11,10 +11,12 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, wraps
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from commonplace.cli import OK
 from commonplace.cli.support import output
@@ -35,6 +37,7 @@ Body = TypeVar("Body", bound=Callable[..., "Answer | None"])
 OPERATOR = Principal()
 
 _PART_OF_ID = re.compile(r"[0-9a-f-]{6,35}\Z")
+_MAX_PURPOSE = 90  # characters of a command's first sentence, which no list of commands cuts
 _MAX_AGENTS = 10  # named in a hint
 _PAGES = 5  # of 1,000: where there are more memories than this, shortened ids are not looked for
 
@@ -228,11 +231,37 @@ class Session:
         return found[0] if found else ref
 
 
+class HeadedGroup(TyperGroup):
+    """Lists commands under their headings, each with the whole sentence that says what it is for."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for heading, commands in groupby(self.commands.items(), lambda item: _heading(item[1])):
+            with formatter.section(heading):
+                formatter.write_dl([(name, each.get_short_help_str(limit=_MAX_PURPOSE)) for name, each in commands])
+
+
+def _heading(command: Any) -> str:
+    found = getattr(command, "rich_help_panel", None)
+    return found if isinstance(found, str) else "Commands"
+
+
+class LeafCommand(TyperCommand):
+    """Says of a mistake which command it is in: click's parser does not, of an option without its value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if getattr(error, "ctx", ctx) is None:
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
+
+
 class Commands:
     """The command of a module, or its group of commands, whose help is the module's docstring."""
 
     def __init__(self, help: str | None = None, *, wrap: Callable[..., Callable[..., None]] | None = None) -> None:
-        self.typer = typer.Typer(help=help, no_args_is_help=True, rich_markup_mode=None)
+        self.typer = typer.Typer(help=help, cls=HeadedGroup, no_args_is_help=True, rich_markup_mode=None)
         self._wrap = wrap or session_command
 
     def add(self, name: str, **settings: Any) -> Callable[[Body], Body]:
@@ -246,6 +275,8 @@ class Commands:
 
     def join(self, root: typer.Typer, name: str, heading: str) -> None:
         commands = self.typer.registered_commands
+        for command in commands:
+            command.cls = LeafCommand
         if [command.name for command in commands] != [name]:
             root.add_typer(self.typer, name=name, rich_help_panel=heading)
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ _MAX_TITLE_CHARS = 70
 _FIGURES = (
     "relevance", "judge", "blend", "fused", "rank", "dense", "keyword", "late", "demotion", "store", "same_as", "hop",
 )  # fmt: skip
+#: The score of the index of words itself; `keyword` among the features is its share of the best one.
+_RAW = {"keyword": "bm25"}
 
 
 def show_explanation(document: Document) -> None:
@@ -66,7 +69,7 @@ def _shares(hit: Document) -> dict[str, float]:
 
 
 def _figures(why: Document) -> dict[str, str]:
-    return {name: _words(why[name]) for name in _FIGURES if why.get(name) is not None}
+    return {_RAW.get(name, name): _words(why[name]) for name in _FIGURES if why.get(name) is not None}
 
 
 def _words(value: Any) -> str:
@@ -80,5 +83,12 @@ def _words(value: Any) -> str:
 
 
 def _as_line(parts: Document) -> str:
-    shown = {name: f"{value:.4f}" if isinstance(value, float) else value for name, value in parts.items()}
-    return "  ".join(f"{name}={value}" for name, value in shown.items() if value is not None)
+    """Names with JSON, which a program takes apart without knowing Python."""
+    given = {_RAW.get(name, name): value for name, value in parts.items() if value is not None}
+    return "  ".join(f"{name}={_json(value)}" for name, value in given.items())
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

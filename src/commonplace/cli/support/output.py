@@ -220,6 +220,11 @@ def waiting(review_id: str | None, approval_url: str | None = None) -> str:
     return f"waits for approval: commonplace review show {review_id}{page}"
 
 
+def store_problems(answer: Document) -> list[str]:
+    """What is said of stores that did not do their part."""
+    return [f"{each['store']}: {each['error']}" for each in answer.get("errors") or ()]
+
+
 def sentence(triple: Document) -> str:
     return f"{triple['subject']} {triple['predicate']} {triple['object']}"
 

@@ -11,6 +11,15 @@ from commonplace.wire.canonical import canonical, new_salt, sha256_hex
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Principal
 
+#: What entries can be of, as people look for them: what is done to memories, by reviewers, in the graph, and the rest.
+AUDIT_OPERATIONS = (
+    "remember", "update", "forget", "merge", "unmerge", "expire", "undo", "undelete", "recall", "import", "consolidate",
+    "stage_remember", "stage_update", "stage_forget", "stage_merge", "stage_statement", "stage_attestation",
+    "approve", "reject", "edit_review", "expire_review", "set_policies", "auto_allow", "revoke_auto_allow",
+    "policy_reject", "graph_assert", "graph_retract", "graph_erase", "create_palace", "identify_palace",
+    "recover", "undo_recovery", "mend_time", "create_token", "rotate_token", "revoke_token", "remove_token",
+    "add_peer", "remove_peer", "vouch", "rotate_identity",
+)  # fmt: skip
 _PAGE = 1000
 
 

@@ -97,7 +97,16 @@ class _Run:
         reach = Reach(self.who.tenant, (agent,), where, now=self.core.clock())
         if moved or (capacity and await self.core.primary.count(reach) > capacity):
             found = await read_all(self.core, reach)
-            await self._archive(agent, long_term.choose_for_archive(found, capacity, self.core.clock()))
+            authors = await self._authors(found)
+            await self._archive(agent, long_term.choose_for_archive(found, capacity, self.core.clock(), authors))
+
+    async def _authors(self, promoted: Sequence[Memory]) -> dict[str, str]:
+        """By id whose words each holds: of its first source, since its own principal is whoever ran the job. Whoever
+        repeats what another said does not make it theirs."""
+        first = {memory.id: chain[0] for memory in promoted if (chain := memory.provenance.get("chain"))}
+        sources = await self.core.primary.get(self.who.tenant, list(dict.fromkeys(first.values())))
+        said_by = {source.id: str(source.provenance.get("principal", "")) for source in sources}
+        return {id: said_by.get(source, "") for id, source in first.items()}
 
     async def _promote(self, sources: Sequence[Memory], scored: Score) -> bool:
         who, policies = self.who, self.core.policies

@@ -6,7 +6,8 @@ What someone wrote as long-term memory is never among them, nor what its author 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,13 +21,16 @@ UNUSED_MS = 30 * DAY_MS
 _HALF_LIFE = 90 * DAY_MS  # of long-term memory, as of the importance of a drawer
 
 Document = dict[str, Any]
+_Scored = tuple[Memory, Score]
 
 
-def choose_for_archive(memories: Sequence[Memory], capacity: int, now: int) -> list[tuple[Memory, Document]]:
-    """Of one agent's and one person's, with why: those that were not sure and that nobody has needed, then the least
-    worth of what is more than `capacity`; 0 is without limit."""
+def choose_for_archive(
+    memories: Sequence[Memory], capacity: int, now: int, authors: Mapping[str, str]
+) -> list[tuple[Memory, Document]]:
+    """Of one agent's and one person's, with why: those that were not sure and that nobody has needed, then what is more
+    than `capacity` (see `_over`); 0 is without limit. `authors` names by id the principal whose words each holds."""
     gone: list[tuple[Memory, Document]] = []
-    left: list[tuple[Memory, Score]] = []
+    left: list[_Scored] = []
     for memory in memories:
         if _is_kept(memory):
             continue
@@ -37,9 +41,33 @@ def choose_for_archive(memories: Sequence[Memory], capacity: int, now: int) -> l
             gone.append((memory, {**standing.parts(), "unused_days": unused // DAY_MS}))
         else:
             left.append((memory, found))
-    left.sort(key=lambda each: (each[1].total, last_needed(each[0]), each[0].id))
-    over = left[: max(len(left) - capacity, 0)] if capacity else []
+    over = _over(left, len(left) - capacity, authors) if capacity else []
     return gone + [(memory, {**found.parts(), "capacity": capacity}) for memory, found in over]
+
+
+def _over(left: Sequence[_Scored], count: int, authors: Mapping[str, str]) -> list[_Scored]:
+    """So many, one after another: before anything that was ever recalled whatever never was, and each time of the
+    principal who has the most of all that is left, the least worth of theirs. By worth alone whoever writes the same
+    thing four times, of which all is new, would put away what others have long relied on."""
+    room = Counter(authors.get(memory.id, "") for memory, _ in left)
+    over: list[_Scored] = []
+    for recalled in (False, True):
+        rows = defaultdict[str, list[_Scored]](list)  # the least worth last
+        for each in sorted(left, key=_by_worth, reverse=True):
+            if (each[0].recalls > 0) is recalled:
+                rows[authors.get(each[0].id, "")].append(each)
+        while rows and len(over) < count:
+            author = min(rows, key=lambda name: (-room[name], _by_worth(rows[name][-1])))
+            over.append(rows[author].pop())
+            room[author] -= 1
+            if not rows[author]:
+                del rows[author]
+    return over
+
+
+def _by_worth(each: _Scored) -> tuple[float, int, str]:
+    memory, found = each
+    return found.total, last_needed(memory), memory.id
 
 
 def worth(memory: Memory, now: int) -> Score:

@@ -171,8 +171,7 @@ class RecallLog:
         """What processes before this one have left."""
         for file in await asyncio.to_thread(lambda: list(self._saved.take())):
             try:
-                first = await self._first_hash(file.tenant)
-                if file.ledger is not None and first != file.ledger:  # of another store
+                if not file.belongs_to(await self._first_hash(file.tenant), self._core.settings.store):
                     await asyncio.to_thread(file.give_back)
                     continue
                 recalls = [RecallEntry.from_saved(file.tenant, saved) for saved in file.recalls]
@@ -207,7 +206,7 @@ class RecallLog:
                 ledger = None
             try:
                 await asyncio.to_thread(
-                    self._saved.save, self._core.clock(), tenant=tenant, ledger=ledger,
+                    self._saved.save, self._core.clock(), tenant=tenant, ledger=ledger, store=self._core.settings.store,
                     recalls=[recalled.to_saved() for recalled in left], **asdict(failure),
                 )  # fmt: skip
             except OSError as error:

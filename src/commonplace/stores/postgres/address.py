@@ -51,9 +51,25 @@ class Address:
         return str(self.parameters.get("user") or "")
 
     @property
-    def of_any_server(self) -> Address:
-        """The same place, where a server that takes no writes will do."""
-        return replace(self, parameters={**self.parameters, "target_session_attrs": "any"})
+    def of_each_server(self) -> list[Address]:
+        """The same place on each host by itself, where a server that takes no writes will do."""
+        lists = {
+            name: str(self.parameters[name]).split(",")
+            for name in ("host", "hostaddr", "port")
+            if self.parameters.get(name)
+        }
+        count = max((len(each) for name, each in lists.items() if name != "port"), default=1)
+        return [
+            replace(
+                self,
+                parameters={
+                    **self.parameters,
+                    **{name: each[n] if len(each) > 1 else each[0] for name, each in lists.items()},
+                    "target_session_attrs": "any",
+                },
+            )
+            for n in range(count)
+        ]
 
 
 def parse_address(url: str) -> Address:

@@ -84,13 +84,36 @@ class Session:
 
 Read = Callable[[Session], T]
 
+#: How far the log of a leader holds commits that others may see: where commits wait for the disk all of them are
+#: flushed, and a standby gets no more than that.
+_COMMITTED_TO = (
+    "SELECT pg_wal_lsn_diff(CASE current_setting('synchronous_commit') WHEN 'off' THEN pg_current_wal_insert_lsn() "
+    "ELSE pg_current_wal_flush_lsn() END, '0/0')::bigint"
+)
+#: How far whoever takes no writes has come: a standby, or a leader that is told to take none.
+_REPLAYED_TO = (
+    "SELECT pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() "
+    "ELSE pg_current_wal_insert_lsn() END, '0/0')::bigint"
+)
+
+
+def committed_to(session: Session) -> int | None:
+    """How far a standby must have come to know of the commit that was the last on this connection; None where that
+    cannot be told any more."""
+    try:
+        return int(session.one(_COMMITTED_TO)[0])
+    except psycopg.Error:
+        session.roll_back()
+        return None
+
 
 class ReaderPool:
     """As many connections as there are threads that read, made when they are needed and again when they are lost.
 
-    They go to the server that takes writes. Where the address allows it, another answers while there is none; it may
-    lack what was written last, so it is left again as soon as this process has written something, and otherwise when
-    one of the threads, each second, has found the other.
+    They go to the server that takes writes. Where the address allows it, another answers while there is none, if it has
+    all that this process has committed or read there: what was erased must not come back, nor a token that was revoked.
+    It is left again as soon as this process has seen more, and otherwise when one of the threads, each second, has
+    found the other.
     """
 
     def __init__(self, address: Address) -> None:
@@ -100,13 +123,23 @@ class ReaderPool:
         self._all: list[Session] = []
         self._lock = threading.Lock()
         self._commits = 0
-        self._behind: dict[Session, int] = {}  # those with a server that takes no writes, and the commits before them
+        self._seen: int | None = None  # of the leader's log; None: nobody can tell what a standby must have
+        self._standbys: dict[Session, int] = {}  # connections to one, and how much of the log it was known to have
         self._look_at = 0.0
 
-    def note_commit(self) -> None:
-        """Whoever reads from now on must see what was committed."""
+    def note_commit(self, position: int | None) -> None:
+        """Whoever reads from now on must see what was committed, which ends there in the log."""
         with self._lock:
             self._commits += 1
+            # After one whose end is not known another's may be from before it: only a later read tells again.
+            self._seen = None if position is None or self._seen is None else max(self._seen, position)
+
+    def _note_read(self, position: int, commits: int) -> None:
+        """What a leader showed must not be taken back. `commits` is how many were made before the read began: where
+        nothing is known, it must have seen all of them."""
+        with self._lock:
+            if self._seen is not None or commits == self._commits:
+                self._seen = max(self._seen or 0, position)
 
     async def run(self, read: Read[T]) -> T:
         return await self._threads.run(lambda: self.run_here(read))
@@ -120,12 +153,18 @@ class ReaderPool:
         again = True
         while True:
             session: Session | None = None
+            commits = self._commits
             try:
                 session = self._session()
+                of_leader = self._address.reads_any and session not in self._standbys
                 with session.connection.pipeline():
                     session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
                     result = read(session)
+                    # After the view was taken, so that it ends behind every commit in it.
+                    position = session.execute(_COMMITTED_TO) if of_leader else None
                     session.execute("COMMIT")
+                if position is not None and (row := position.fetchone()) is not None:
+                    self._note_read(int(row[0]), commits)
                 return result
             except psycopg.Error as error:
                 lost = session is not None and not session.usable
@@ -156,35 +195,62 @@ class ReaderPool:
         if session is not None and session.usable and not self._is_outdated(session):
             return session
         # Before anything is changed: it may fail, and then the next call begins here again.
-        fresh, behind = self._connect(session if session is not None and session.usable else None)
+        fresh, replayed = self._connect(session if session is not None and session.usable else None)
         with self._lock:
             if session is not None and session is not fresh:
                 self._all.remove(session)
-                self._behind.pop(session, None)
+                self._standbys.pop(session, None)
                 session.close()
             if session is not fresh:
                 self._all.append(fresh)
-            if behind is not None:
-                self._behind[fresh] = behind
+            if replayed is not None:
+                self._standbys[fresh] = replayed
         self._local.session = fresh
         return fresh
 
     def _connect(self, held: Session | None) -> tuple[Session, int | None]:
-        """A connection, and the commits before it where its server takes no writes; `held` is better than none."""
-        before = self._commits
+        """A connection, and how much of the log its server has where that takes no writes."""
         try:
             found = Session(self._address)
             self._look_at = 0.0  # the others need not wait
             return found, None
-        except psycopg.OperationalError:
+        except psycopg.OperationalError as error:
             if not self._address.reads_any:
                 raise
-            return held or Session(self._address.of_any_server), before
+            return self._connect_standby(held, error)
+
+    def _connect_standby(self, held: Session | None, why: psycopg.OperationalError) -> tuple[Session, int]:
+        """`held`, or one to the first server that has all that was seen: each is asked, since one may lag behind."""
+        if held is not None and (replayed := self._replayed(held)) is not None:
+            return held, replayed
+        for address in self._address.of_each_server:
+            try:
+                session = Session(address)
+            except psycopg.OperationalError:
+                continue
+            if (replayed := self._replayed(session)) is not None:
+                return session, replayed
+            session.close()
+        said = " ".join(str(why).split())
+        raise psycopg.OperationalError(
+            f"no server takes writes, and none that only reads is known to have all that was seen here ({said})"
+        )
+
+    def _replayed(self, session: Session) -> int | None:
+        """How much of the log the server has; None where that is less than this process has seen of it, or where
+        that cannot be told. What was seen is taken first: it may become more meanwhile."""
+        seen = self._seen
+        try:
+            (replayed,) = session.one(_REPLAYED_TO)
+        except psycopg.Error:
+            session.close()
+            return None
+        return replayed if seen is not None and replayed is not None and replayed >= seen else None
 
     def _is_outdated(self, session: Session) -> bool:
-        if (before := self._behind.get(session)) is None:
+        if (replayed := self._standbys.get(session)) is None:
             return False
-        if before != self._commits:
+        if self._seen is None or replayed < self._seen:
             return True
         with self._lock:
             # One of the threads at a time: where a machine is gone without a word, each attempt takes seconds.

@@ -62,8 +62,8 @@ class PostgresStore(
         result: T = await self._writer.submit(tenant, work)
         return result
 
-    def _note_commit(self, grown: dict[int, int]) -> None:
-        self._readers.note_commit()
+    def _note_commit(self, grown: dict[int, int], position: int | None) -> None:
+        self._readers.note_commit(position)
         if grown:
             self._indexer.note_commit(grown)
 

@@ -18,7 +18,7 @@ from psycopg import errors
 
 from commonplace.stores.commit_groups import Job, TenantState, deliver
 from commonplace.stores.postgres.address import Address
-from commonplace.stores.postgres.connections import Session, fault_of, sentence_of
+from commonplace.stores.postgres.connections import Session, committed_to, fault_of, sentence_of
 from commonplace.stores.postgres.queries import read_meta
 from commonplace.stores.postgres.transaction import BLOCK, Embedders, PostgresTransaction
 from commonplace.stores.worker_threads import WorkerThreads
@@ -33,8 +33,8 @@ _LOCK = "SELECT id, seq, at, audit_n, audit_hash FROM tenants WHERE name = %s FO
 
 log = logging.getLogger("commonplace.postgres")
 
-#: Told, after every commit, which scopes have how many live memories more.
-OnCommit = Callable[[dict[int, int]], None]
+#: Told, after every commit, which scopes have how many live memories more, and where in the log it ends, if known.
+OnCommit = Callable[[dict[int, int], int | None], None]
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class Writer:
             session.execute("LOCK TABLE tenants IN EXCLUSIVE MODE")
             result = work(session)
             session.execute("COMMIT")
-            self._on_commit({})
+            self._on_commit({}, self._end_of_commit(session))
             return result
         except psycopg.Error as error:
             if session is not None:
@@ -128,11 +128,13 @@ class Writer:
     def _commit(self, tenant: str, jobs: list[Job]) -> None:
         group = _Group(tenant)
         session: Session | None = None
+        position: int | None = None
         try:
             session = self._ready(tenant, group)
             for job in jobs:
                 self._perform(session, group, job, shared=len(jobs) > 1)
             self._finish(session, group)
+            position = self._end_of_commit(session)
         except BaseException as error:
             if session is not None:
                 session.roll_back()
@@ -140,7 +142,11 @@ class Writer:
                 for job in jobs:
                     job.error = job.error or fault
                 return
-        self._on_commit(group.grown)
+        self._on_commit(group.grown, position)
+
+    def _end_of_commit(self, session: Session) -> int | None:
+        """Asked only where a standby may answer reads: it takes another round trip."""
+        return committed_to(session) if self._address.reads_any else None
 
     def _ready(self, tenant: str, group: _Group) -> Session:
         """A connection that holds the tenant's lock. One that was lost while nobody used it is made anew, once."""
