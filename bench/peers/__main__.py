@@ -139,8 +139,8 @@ def _begun(options: argparse.Namespace, plan: Plan) -> Results:
         results.quality, results.syncs = earlier.quality, earlier.syncs
         results.versions = {**earlier.versions, **results.versions}
     elif earlier:
-        aside = options.results.replace(options.results.with_suffix(".earlier.json"))
-        print(f"the earlier results are of other versions: kept as {aside.name}, all is measured again", file=sys.stderr)
+        aside = earlier.write(options.results / "earlier")
+        print(f"the earlier results are of other versions: they are kept in {aside}", file=sys.stderr)
     return results
 
 
