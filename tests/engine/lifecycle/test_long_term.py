@@ -71,13 +71,10 @@ def test_of_what_is_too_much_the_least_worth_goes_first() -> None:
     assert gone(*everything, capacity=1) == ["older", "old", "fresh"], "what is new is no more than what was needed"
 
 
-def test_what_was_ever_recalled_stays_before_what_never_was() -> None:
-    once = promoted("once", 300, confidence=0.75, recalls=1)
-    repeated = [
-        promoted(f"repeated {i}", 0, confidence=1.0, provenance={"chain": ["a", "b", "c", "d"]}) for i in range(3)
-    ]
-    assert worth(once, NOW).total < 0.5 < worth(repeated[0], NOW).total
-    assert gone(once, *repeated, capacity=1) == ["repeated 0", "repeated 1", "repeated 2"]
+def test_one_recall_does_not_keep_chatter_before_a_fact_that_nobody_has_asked_for_yet() -> None:
+    chatter = promoted("chatter", 20, confidence=0.5, recalls=1)
+    fact = promoted("fact", 20, confidence=0.95)
+    assert gone(chatter, fact, capacity=1) == ["chatter"]
 
 
 @pytest.mark.parametrize("recalls", [0, 1])

@@ -6,7 +6,7 @@ What someone wrote as long-term memory is never among them, nor what its author 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -46,22 +46,19 @@ def choose_for_archive(
 
 
 def _over(left: Sequence[_Scored], count: int, authors: Mapping[str, str]) -> list[_Scored]:
-    """So many, one after another: before anything that was ever recalled whatever never was, and each time of the
-    principal who has the most of all that is left, the least worth of theirs. By worth alone whoever writes the same
-    thing four times, of which all is new, would put away what others have long relied on."""
-    room = Counter(authors.get(memory.id, "") for memory, _ in left)
+    """So many, one after another: each time of the principal who has the most of all that is left, the least worth of
+    theirs. By worth alone whoever writes the same thing four times, of which all is new, would archive what others have
+    long relied on. Having been recalled counts in the worth and no further: chatter that stood fourth under one answer
+    would outlive a fact nobody has asked for yet."""
+    rows = defaultdict[str, list[_Scored]](list)  # the least worth last
+    for each in sorted(left, key=_by_worth, reverse=True):
+        rows[authors.get(each[0].id, "")].append(each)
     over: list[_Scored] = []
-    for recalled in (False, True):
-        rows = defaultdict[str, list[_Scored]](list)  # the least worth last
-        for each in sorted(left, key=_by_worth, reverse=True):
-            if (each[0].recalls > 0) is recalled:
-                rows[authors.get(each[0].id, "")].append(each)
-        while rows and len(over) < count:
-            author = min(rows, key=lambda name: (-room[name], _by_worth(rows[name][-1])))
-            over.append(rows[author].pop())
-            room[author] -= 1
-            if not rows[author]:
-                del rows[author]
+    while rows and len(over) < count:
+        author = min(rows, key=lambda name: (-len(rows[name]), _by_worth(rows[name][-1])))
+        over.append(rows[author].pop())
+        if not rows[author]:
+            del rows[author]
     return over
 
 
