@@ -140,12 +140,10 @@ class Session:
         from commonplace import config as configuration
         from commonplace.sdk import Memory
         from commonplace.serve.shared_embedder import open_shared_embedder, running_server
-        from commonplace.stores.urls import is_begun, is_passing, shown_url
 
         config = configuration.load(data=data, agent=self.agent)
-        if self.existing and config.store is not None and not (is_begun(config.store) or is_passing(config.store)):
-            where = shown_url(config.store)
-            raise NotFound(f"there is no store at {where}; `commonplace remember …` with it would begin one")
+        if self.existing and config.store is not None:
+            _require_begun(config.store)
         # A server on the same data has the model in memory; loading it again takes most of what a command does.
         server = running_server(config.data)
         if server is None:
@@ -184,9 +182,10 @@ class Session:
     def __exit__(self, *error: object) -> None:
         try:
             if "memory" in self.__dict__:
-                with self._runner as runner:
-                    runner.run(self.memory.close())
+                self._runner.run(self.memory.close())
         finally:
+            if "_runner" in self.__dict__:  # also where there was no store to open
+                self._runner.close()
             logging.getLogger("commonplace").removeHandler(self._log)
 
     def agent_hint(self) -> str | None:
@@ -357,6 +356,14 @@ def _holds_store(data: Path) -> bool:
     named = os.environ.get("COMMONPLACE_STORE") or os.environ.get("COMMONPLACE_STORES")
     elsewhere = bool(named) or (data / "commonplace.toml").exists()
     return elsewhere or (data / "commonplace.db").exists()
+
+
+def _require_begun(url: str) -> None:
+    from commonplace import plugins
+    from commonplace.stores.urls import is_passing, shown_url
+
+    if not is_passing(url) and not plugins.is_begun(url):
+        raise NotFound(f"there is no store at {shown_url(url)}; `commonplace remember …` with it would begin one")
 
 
 class _WarningLog(logging.Handler):
