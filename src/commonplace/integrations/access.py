@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, cast
 
 from commonplace.blocking import BlockingMemory
-from commonplace.interface import MemoryInterface, T
+from commonplace.interface import MemoryInterface
+from commonplace.interface.base import T
 from commonplace.wire.errors import Fault
 from commonplace.wire.record import MAX_PAGE
 
