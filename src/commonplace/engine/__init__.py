@@ -14,7 +14,7 @@ from commonplace.engine.governance.client import (
 from commonplace.engine.governance.decisions import Decision as Decision, ReviewOutcome as ReviewOutcome
 from commonplace.engine.governance.staging import draft_document as draft_document
 from commonplace.engine.governance.taint import BadSource as BadSource
-from commonplace.engine.graph.graph import AssertResult as AssertResult
+from commonplace.engine.graph.statements import AssertResult as AssertResult
 from commonplace.engine.ledger.audit import AUDIT_OPERATIONS as AUDIT_OPERATIONS
 from commonplace.engine.ledger.evidence import read_evidence as read_evidence
 from commonplace.engine.memory.read import tagged as tagged

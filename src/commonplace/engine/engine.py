@@ -23,7 +23,8 @@ from commonplace.engine.governance.policy_admin import PolicyAdmin
 from commonplace.engine.governance.recovery import Recovery
 from commonplace.engine.governance.review_events import ReviewEvents
 from commonplace.engine.governance.reviews import Reviews
-from commonplace.engine.graph.graph import AssertResult, Graph
+from commonplace.engine.graph.graph import Graph
+from commonplace.engine.graph.statements import AssertResult
 from commonplace.engine.ledger.ledger import Ledger
 from commonplace.engine.lifecycle.audit_job import AuditJob
 from commonplace.engine.lifecycle.consolidate_job import ConsolidateJob

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from commonplace.engine.core import Core, StaleRead, require_role
 from commonplace.engine.governance.taint import BadSource, Taint, TaintedMemory, TaintedStatement, last_good
-from commonplace.engine.graph.graph import end_at
+from commonplace.engine.graph.statements import end_at
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.undelete import QUARANTINED
