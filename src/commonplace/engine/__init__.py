@@ -4,7 +4,8 @@
 out of the rooms behind it.
 """
 
-from commonplace.engine.core import Settings as Settings, require_role as require_role
+from commonplace.engine.checks import require_role as require_role
+from commonplace.engine.core import Settings as Settings
 from commonplace.engine.engine import Engine as Engine, callers_review_url as callers_review_url
 from commonplace.engine.governance.client import (
     GovernanceClient as GovernanceClient,

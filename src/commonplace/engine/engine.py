@@ -15,7 +15,8 @@ import numpy as np
 
 from commonplace.embedders.base import Embedder, Encoding, Vectors
 from commonplace.embedders.text_queue import Lane
-from commonplace.engine.core import SYSTEM, Core, Settings, memory_not_found, require_role
+from commonplace.engine.checks import memory_not_found, require_role
+from commonplace.engine.core import SYSTEM, Core, Settings
 from commonplace.engine.governance import staging
 from commonplace.engine.governance.client import consult
 from commonplace.engine.governance.policies import ReviewRequired

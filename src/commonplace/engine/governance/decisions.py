@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from commonplace.engine.core import RANK, REVIEW, Core
+from commonplace.engine.checks import RANK
+from commonplace.engine.core import REVIEW, Core
 from commonplace.engine.governance import staging
 from commonplace.engine.graph.statements import AssertResult
 from commonplace.engine.ledger import audit

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from commonplace.engine.core import RANK, REVIEW, Core, check_page_size
+from commonplace.engine.checks import RANK, check_page_size
+from commonplace.engine.core import REVIEW, Core
 from commonplace.engine.governance import approval, nearest, staging
 from commonplace.engine.governance.decisions import (
     Decision,

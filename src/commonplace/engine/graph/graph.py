@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from commonplace.engine.core import REVIEW, Core, memory_not_found
+from commonplace.engine.checks import memory_not_found
+from commonplace.engine.core import REVIEW, Core
 from commonplace.engine.graph.statements import (
     AssertResult,
     apply_erase,

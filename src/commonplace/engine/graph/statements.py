@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from commonplace.engine.core import Core, check_agent_name
+from commonplace.engine.checks import check_agent_name
+from commonplace.engine.core import Core
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.erase_records import erase_records
 from commonplace.engine.types import Statement

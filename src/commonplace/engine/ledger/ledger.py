@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from commonplace.engine.core import Core, check_page_size, require_operator, require_role
+from commonplace.engine.checks import check_page_size, require_operator, require_role
+from commonplace.engine.core import Core
 from commonplace.engine.ledger.audit import Verifier
 from commonplace.engine.ledger.evidence import Evidence
 from commonplace.engine.ledger.export import as_lines, batches, export

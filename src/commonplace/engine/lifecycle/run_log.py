@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-from commonplace.engine.core import Core, require_role
+from commonplace.engine.checks import require_role
+from commonplace.engine.core import Core
 from commonplace.engine.memory.read import readable
 from commonplace.engine.memory.undo import UndoResult, undo_one
 from commonplace.stores.base import Record, Transaction

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from commonplace.engine.core import Core, StaleRead, require_role
+from commonplace.engine.checks import require_role
+from commonplace.engine.core import Core, StaleRead
 from commonplace.engine.memory.read import expired, uuid_in
 from commonplace.engine.memory.undelete import cannot_be_brought_back, mark_restored, undelete
 from commonplace.engine.memory.unmerge import unmerge

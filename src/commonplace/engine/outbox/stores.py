@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from commonplace.engine.core import Core, require_operator
+from commonplace.engine.checks import require_operator
+from commonplace.engine.core import Core
 from commonplace.engine.ledger import audit
 from commonplace.engine.outbox.replicas import Replica
 from commonplace.engine.outbox.resync import SECONDS, Resync

@@ -16,7 +16,8 @@ from commonplace.embedders.base import Embedder, LocalModel
 from commonplace.embedders.cache import CachedEmbedder
 from commonplace.embedders.model_files import NAME as MINILM_NAME
 from commonplace.embedders.packaged_files import ENCODER_NAME
-from commonplace.engine.core import BACKUP, RANK, REVIEW, SYSTEM, Core, memory_vectors, require_operator
+from commonplace.engine.checks import RANK, require_operator
+from commonplace.engine.core import BACKUP, REVIEW, SYSTEM, Core, memory_vectors
 from commonplace.engine.governance.decisions import as_of_now, may_see
 from commonplace.engine.governance.review_events import CURSOR, WEBHOOK
 from commonplace.engine.governance.reviews import Reviews
