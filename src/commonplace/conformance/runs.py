@@ -17,9 +17,10 @@ from commonplace.conformance.subject import CopySubject, FakeClock, ScenarioFail
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_recorded
 from commonplace.engine import Attachment, Engine, Forget
-from commonplace.stores.base import AgentScoped, Primary, Reach, Store, StoreSettings
+from commonplace.stores.base import Primary, Reach, Store, StoreSettings
 from commonplace.stores.memory import InMemory
 from commonplace.stores.mixins import scan_all
+from commonplace.stores.optional import AgentScoped
 from commonplace.stores.urls import parse_store_url, shown_url
 from commonplace.wire.errors import Fault, Unavailable
 from commonplace.wire.record import EVERY_STATUS, Principal, system_clock

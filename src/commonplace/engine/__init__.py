@@ -69,5 +69,6 @@ from commonplace.engine.types import (
     Update as Update,
 )
 from commonplace.engine.upkeep.restore import restore_backup as restore_backup
-from commonplace.stores.base import AuditEntry as AuditEntry, Progress as Progress
+from commonplace.stores.base import AuditEntry as AuditEntry
 from commonplace.stores.graph import Triple as Triple
+from commonplace.stores.optional import Progress as Progress

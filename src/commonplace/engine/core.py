@@ -26,7 +26,8 @@ from commonplace.engine.recall_priority import RecallPriority
 from commonplace.engine.redaction import Redactor, Secrets
 from commonplace.engine.second_leg import SecondLeg
 from commonplace.judges.base import Judge
-from commonplace.stores.base import EmbedderInfo, Entry, LateVectors, Primary, StaleGeneration, Transaction
+from commonplace.stores.base import EmbedderInfo, Entry, Primary, StaleGeneration, Transaction
+from commonplace.stores.optional import LateVectors
 from commonplace.stores.text import terms
 from commonplace.stores.token_vectors import Codes, QuestionTokens, quantise
 from commonplace.wire.errors import Fault, Forbidden, RateLimited, Unavailable, ValidationError

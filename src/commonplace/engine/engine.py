@@ -46,7 +46,8 @@ from commonplace.engine.types import NumberedPage, Query, RecallResult, SearchRe
 from commonplace.engine.upkeep.embedding_backlog import EmbeddingBacklog
 from commonplace.engine.upkeep.upkeep import Upkeep
 from commonplace.judges.base import Judge
-from commonplace.stores.base import EmbedderInfo, FileUpkeep, Page, Primary
+from commonplace.stores.base import EmbedderInfo, Page, Primary
+from commonplace.stores.optional import FileUpkeep
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.filters import Where
 from commonplace.wire.record import Clock, Memory, Principal, system_clock

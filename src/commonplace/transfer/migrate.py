@@ -11,7 +11,8 @@ from commonplace.config import DATABASE
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_recorded
 from commonplace.engine import Migration, plan_tenants
-from commonplace.stores.base import Primary, Progress, SecondVectors, StoreSettings
+from commonplace.stores.base import Primary, StoreSettings
+from commonplace.stores.optional import Progress, SecondVectors
 from commonplace.stores.urls import is_begun, is_passing, shown_url
 from commonplace.transfer.fidelity import Row, fidelity
 from commonplace.wire.errors import NotFound, ValidationError

@@ -18,8 +18,9 @@ from commonplace.engine.ledger.rows import RowCheck
 from commonplace.engine.ledger.tree_heads import TreeHeads
 from commonplace.engine.peers.identity import Identity
 from commonplace.engine.recall.recall_log import RecallLog
-from commonplace.stores.base import AuditEntry, AuditPart, Progress
+from commonplace.stores.base import AuditEntry, AuditPart
 from commonplace.stores.graph import Triple
+from commonplace.stores.optional import Progress
 from commonplace.wire import keys
 from commonplace.wire.errors import Forbidden, ValidationError
 from commonplace.wire.record import ALL_AGENTS, Principal

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from commonplace.engine.outbox.breaker import CircuitBreaker
-from commonplace.stores.base import AgentScoped, Selective, Store
+from commonplace.stores.base import Store
+from commonplace.stores.optional import AgentScoped, Selective
 from commonplace.wire.errors import Fault, Unavailable
 from commonplace.wire.record import MEMORY_TYPES, Clock, Memory
 

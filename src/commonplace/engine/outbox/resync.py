@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.engine.outbox.replicas import Replica, delete_copies
-from commonplace.stores.base import Entry, Progress, Reach, Store, Transaction
+from commonplace.stores.base import Entry, Reach, Store, Transaction
 from commonplace.stores.mixins import scan_all
+from commonplace.stores.optional import Progress
 from commonplace.wire.record import Memory
 
 if TYPE_CHECKING:

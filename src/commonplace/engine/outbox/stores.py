@@ -10,7 +10,8 @@ from commonplace.engine.core import Core
 from commonplace.engine.ledger import audit
 from commonplace.engine.outbox.replicas import Replica
 from commonplace.engine.outbox.resync import SECONDS, Resync
-from commonplace.stores.base import AgentListing, Finding, Progress, Reach, Store
+from commonplace.stores.base import Reach, Store
+from commonplace.stores.optional import AgentListing, Finding, Progress
 from commonplace.wire.errors import NotFound
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import ALL_AGENTS, Principal

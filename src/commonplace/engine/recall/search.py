@@ -17,17 +17,8 @@ from commonplace.engine.recall.fusion import OVERFETCH
 from commonplace.engine.recall.ranking import CLOSELY, REACH, Blend, RankedCandidate, Shortlist, fit_name, fitted_blend
 from commonplace.engine.recall.understanding import ALL, Question, RecallParts, analyse, is_telling
 from commonplace.engine.types import Snapshot
-from commonplace.stores.base import (
-    AgentContext,
-    Candidate,
-    EmbedderInfo,
-    Primary,
-    Reach,
-    ReadView,
-    Search,
-    Vectors,
-    Viewable,
-)
+from commonplace.stores.base import AgentContext, Candidate, EmbedderInfo, Primary, Reach, Search, Vectors
+from commonplace.stores.optional import ReadView, Viewable
 
 #: At least so many are taken from each leg, and so many of the best are read with what was said around them.
 FEWEST = 20

@@ -33,17 +33,8 @@ from commonplace.engine.recall.languages import language
 from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.engine.runs.runs import Runs
 from commonplace.engine.upkeep import clock_leap
-from commonplace.stores.base import (
-    EmbedderInfo,
-    FileUpkeep,
-    Finding,
-    Progress,
-    Reach,
-    Record,
-    Reindexable,
-    SecondVectors,
-    Transaction,
-)
+from commonplace.stores.base import EmbedderInfo, Reach, Record, Transaction
+from commonplace.stores.optional import FileUpkeep, Finding, Progress, Reindexable, SecondVectors
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 from commonplace.wire.record import Principal
 
