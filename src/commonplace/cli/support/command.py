@@ -184,9 +184,10 @@ class Session:
     def __exit__(self, *error: object) -> None:
         try:
             if "memory" in self.__dict__:
-                with self._runner as runner:
-                    runner.run(self.memory.close())
+                self._runner.run(self.memory.close())
         finally:
+            if "_runner" in self.__dict__:
+                self._runner.close()
             logging.getLogger("commonplace").removeHandler(self._log)
 
     def agent_hint(self) -> str | None:
