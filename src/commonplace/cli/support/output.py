@@ -9,12 +9,12 @@ import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
 from commonplace.cli import MISTAKE
+from commonplace.wire.times import iso
 from commonplace.wire.words import plural as plural, shorten
 
 if TYPE_CHECKING:
@@ -254,13 +254,7 @@ def flat(value: Any) -> str:
 
 def moment(ms: int | None) -> str:
     """UTC, to the millisecond, in the form that --as-of takes."""
-    if ms is None:
-        return ""
-    try:
-        then = datetime.fromtimestamp(ms / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return str(ms)
-    return then.strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03d}Z"
+    return "" if ms is None else iso(ms)
 
 
 def minute(ms: int | None) -> str:
