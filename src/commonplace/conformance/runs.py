@@ -27,8 +27,8 @@ from commonplace.wire.record import EVERY_STATUS, Principal, system_clock
 from commonplace.wire.times import DAY_MS
 
 #: For one operation of a product that has just been started.
-SECONDS = 60.0
-_BACK = 120 * DAY_MS  # more than all scenarios let pass, so that nothing is ever written in the future
+_TIMEOUT_SECONDS = 60.0
+_BACKDATED_MS = 120 * DAY_MS  # more than all scenarios let pass, so that nothing is ever written in the future
 
 
 @dataclass(slots=True, frozen=True)
@@ -102,8 +102,8 @@ async def _require_health(store: Store) -> None:
 async def open_run(url: str, settings: StoreSettings, embedder: Embedder | None) -> ConformanceRun:
     """The store of this URL, ready for scenarios; faults as everywhere where it cannot be opened."""
     given = parse_store_url(url)
-    clock = FakeClock(system_clock() - _BACK)
-    store = plugins.opener(given.url)(given.url, clock, replace(settings, timeout=given.timeout or SECONDS))
+    clock = FakeClock(system_clock() - _BACKDATED_MS)
+    store = plugins.opener(given.url)(given.url, clock, replace(settings, timeout=given.timeout or _TIMEOUT_SECONDS))
     name = given.name or given.url.partition("://")[0].partition("+")[0]
     if isinstance(store, Primary):
         recorded = await store.embedder()
@@ -114,7 +114,7 @@ async def open_run(url: str, settings: StoreSettings, embedder: Embedder | None)
     if why := await _failure(_require_health(store)):  # once, and not by every scenario
         await store.close()
         raise Unavailable(f"no scenario was run on {shown_url(url)}: {why}")
-    attached: Sequence[Attachment] = [Attachment(name, lambda: store, SECONDS)]
+    attached: Sequence[Attachment] = [Attachment(name, lambda: store, _TIMEOUT_SECONDS)]
     engine = await Engine.open(InMemory(clock), embedder, clock=clock, replicas=attached)
-    await engine.stores.wait_until_open(SECONDS)
+    await engine.stores.wait_until_open(_TIMEOUT_SECONDS)
     return ConformanceRun(engine, store, clock, name)

@@ -140,10 +140,14 @@ class Session:
         from commonplace import config as configuration
         from commonplace.sdk import Memory
         from commonplace.serve.shared_embedder import open_shared_embedder, running_server
-        from commonplace.stores.urls import is_begun, is_passing, shown_url
+        from commonplace.stores.urls import is_ephemeral, shown_url, store_exists
 
         config = configuration.load(data=data, agent=self.agent)
-        if self.existing and config.store is not None and not (is_begun(config.store) or is_passing(config.store)):
+        if (
+            self.existing
+            and config.store is not None
+            and not (store_exists(config.store) or is_ephemeral(config.store))
+        ):
             where = shown_url(config.store)
             raise NotFound(f"there is no store at {where}; `commonplace remember …` with it would begin one")
         # A server on the same data has the model in memory; loading it again takes most of what a command does.

@@ -28,7 +28,7 @@ SHOWN_ACTIONS = 200  # of one run, at once
 _SHOWN_CHARS = 200  # of a memory
 MAX_RUNS = 100  # of one page
 
-Done = Literal["merged", "promoted", "archived", "forgotten", "demoted"]
+ActionKind = Literal["merged", "promoted", "archived", "forgotten", "demoted"]
 Document = dict[str, Any]
 
 
@@ -36,7 +36,7 @@ Document = dict[str, Any]
 class Action:
     """What was done to a memory; undoing it takes all of the action back. `version` is the one it left."""
 
-    action: Done
+    action: ActionKind
     agent_id: str
     id: str
     version: int
