@@ -17,8 +17,9 @@ from typing import Annotated, Any
 from commonplace.cli import FAILURE, OK
 from commonplace.cli.support import options
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Table, note, plural, size
+from commonplace.cli.support.output import note, plural, size
 from commonplace.cli.support.progress import ProgressBar
+from commonplace.cli.support.tables import Table
 from commonplace.config import DATABASE
 from commonplace.wire.errors import ValidationError
 
