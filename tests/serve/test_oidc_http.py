@@ -190,7 +190,7 @@ def test_an_issuer_that_cannot_be_reached_is_our_failure_and_no_way_in(tmp_path:
         issuer.down = True
         answer = server.get("/v0/health", token=issuer.token(audience, org="local", agents="*"))
         assert (answer.status, answer.code) == (503, "unavailable")
-        assert f"the keys of {issuer.url} cannot be had: it answered 503" in answer.json["error"]["message"]
+        assert f"the keys of {issuer.url} could not be fetched: it answered 503" in answer.json["error"]["message"]
         assert server.get("/healthz").status == 200
         assert server.get("/v0/health").status == 401, "the server is not open for it"
 

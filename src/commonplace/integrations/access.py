@@ -18,7 +18,7 @@ AnyMemory = BlockingMemory | MemoryInterface
 
 class PendingReview(Exception):
     """A write that waits for a person. A framework has no word for that, so it is told as an error: whoever believed it
-    done would read on without it."""
+    done would go on without it."""
 
     def __init__(self, review_id: str | None, approval_url: str | None = None) -> None:
         where = approval_url or f"`commonplace review show {review_id}`"

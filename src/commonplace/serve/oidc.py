@@ -104,9 +104,11 @@ class TokenVerifier:
             by = _shown(_unverified(token).get("iss"))
             raise Unauthenticated(f"this token is by {by}; this server takes those of {settings.issuer!r}") from None
         except jwt.MissingRequiredClaimError as missing:
-            raise Unauthenticated(f"this token has no claim {missing.claim!r}") from None
+            wanted = f"ask {settings.issuer} for one that has it"
+            raise Unauthenticated(f"this token has no claim {missing.claim!r}; {wanted}") from None
         except (jwt.PyJWTError, ValueError, TypeError):
-            raise Unauthenticated("the signature of this token is not that of its key") from None
+            wanted = f"get a new one from {settings.issuer}"
+            raise Unauthenticated(f"the signature of this token is not that of its key; {wanted}") from None
         check_times(claims, self._clock(), settings)
         return claims
 

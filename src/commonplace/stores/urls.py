@@ -78,7 +78,7 @@ def parse_store_url(url: str) -> StoreUrl:
 
 
 def split_options(url: str) -> tuple[str, dict[str, str]]:
-    """A store's URL without its options, and these; one that the store does not know is the user's slip."""
+    """A store's URL without its options, and these; one that the store does not know is the user's mistake."""
     scheme = url.partition("://")[0]
     address, mark, query = url.rpartition("?")
     is_path = "=" not in query or ("/" in query and scheme in _PATHS)  # a question mark may be part of its name

@@ -29,7 +29,7 @@ _AT_ONCE = 1000
 Document = dict[str, Any]
 _CURSOR_DIGITS = 18  # which a number of an entry has at most
 _UUID = re.compile(rb"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
-#: What a part says to whom a rule hides it from.
+#: What a part says to a caller from whom a rule hides it.
 _WITHHELD: Document = {"memory_id": None, "payload": b'{"withheld":true}', "salt": None}
 
 

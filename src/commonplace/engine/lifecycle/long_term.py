@@ -46,8 +46,8 @@ def choose_for_archive(
 
 
 def _over(left: Sequence[_Scored], count: int, authors: Mapping[str, str]) -> list[_Scored]:
-    """So many, one after another: each time of the principal who has the most of all that is left, the least worth of
-    theirs. By worth alone whoever writes the same thing four times, of which all is new, would archive what others have
+    """So many, one after another: each time the least worth of the principal who has the most of what is left.
+    By worth alone whoever writes the same thing four times, of which all is new, would archive what others have
     long relied on. Having been recalled counts in the worth and no further: chatter that stood fourth under one answer
     would outlive a fact nobody has asked for yet."""
     rows = defaultdict[str, list[_Scored]](list)  # the least worth last

@@ -166,7 +166,7 @@ async def sees_all(core: Core, who: Principal) -> bool:
 
 
 def without_numbers(ended: Document) -> Document:
-    """How a run ended, for whom not all of it is: a problem, too, may name another's memory."""
+    """How a run ended, for a caller who may not see all of it: a problem, too, may name another's memory."""
     error = None if ended["error"] is None else "it failed; whoever may read everything can see why"
     return {**ended, "counts": {}, "error": error}
 

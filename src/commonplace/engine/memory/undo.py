@@ -68,7 +68,7 @@ async def undo_one(
             raise Conflict(f"memory {id} was changed since; undo it by its own id if you mean that, too", id=id)
         elif memory.merged_into is not None:
             back = [each.id for each in await unmerge(core, who, memory.agent_id, memory.id, reason)]
-            # Others come back with it, and what a rule withholds is not named to whom did not name it.
+            # Others come back with it, and what a rule withholds is not named to a caller who did not name it.
             withheld = await core.policies.withheld(who, back)
             result.restored += [each for each in back if each == memory.id or each not in withheld]
         elif memory.status != "live":

@@ -166,7 +166,7 @@ class Upkeep:
 
     async def _examine_embedder(self) -> Finding:
         embedding = self._core.embedding
-        if embedding is None:  # by choice, or because the one that made the vectors is not to be had
+        if embedding is None:  # by choice, or because the one that made the vectors cannot be opened
             return Finding("embedder", self._core.embedder_info is None, self._core.note or "ok")
         made_by = embedding.embedder
         problems = await asyncio.to_thread(made_by.problems) if isinstance(made_by, LocalModel) else []
