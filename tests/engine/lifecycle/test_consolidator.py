@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from commonplace.engine.lifecycle.consolidator import SETTLED_MS, ScoreConsolidator, count_mentions, score
 from commonplace.engine.lifecycle.statements import GRAMMAR
