@@ -67,17 +67,17 @@ def open_replica(url: str, clock: Clock, settings: StoreSettings | None = None) 
     return PrimaryCopy(store) if isinstance(store, Primary) else cast("Store", store)
 
 
-def is_begun(url: str) -> bool:
+def store_exists(url: str) -> bool:
     """Whether there is a store at this URL already, so that opening it begins none; raises where it cannot be asked."""
-    from commonplace.stores.urls import is_passing, names_missing_file
+    from commonplace.stores.urls import is_ephemeral, names_missing_file
 
-    if is_passing(url) or names_missing_file(url):
+    if is_ephemeral(url) or names_missing_file(url):
         return False
     scheme = url.partition("://")[0]
     if scheme not in _DATABASES:
         return True
     opener(url)
-    return bool(import_module(BUILT_IN[scheme]).is_begun(url))
+    return bool(import_module(BUILT_IN[scheme]).store_exists(url))
 
 
 def opener(url: str) -> Callable[..., object]:

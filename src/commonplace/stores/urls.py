@@ -78,7 +78,7 @@ def parse_store_url(url: str) -> StoreUrl:
 
 
 def split_options(url: str) -> tuple[str, dict[str, str]]:
-    """A store's URL without its options, and these; one that the store does not know is the user's slip."""
+    """A store's URL without its options, and these; one that the store does not know is the user's mistake."""
     scheme = url.partition("://")[0]
     address, mark, query = url.rpartition("?")
     is_path = "=" not in query or ("/" in query and scheme in _PATHS)  # a question mark may be part of its name
@@ -119,7 +119,7 @@ def names_missing_file(url: str) -> bool:
     return not place or not Path(place).expanduser().exists()
 
 
-def is_passing(url: str) -> bool:
+def is_ephemeral(url: str) -> bool:
     """Whether what is written to it is gone with the process."""
     scheme, _, place = url.partition("://")
     return scheme == "memory" or (scheme in _FILES and place == ":memory:")
@@ -127,7 +127,7 @@ def is_passing(url: str) -> bool:
 
 def store_key(url: str) -> str:
     """What tells it from other stores and gives none of its secrets away; "" where it is gone with the process."""
-    if is_passing(url):
+    if is_ephemeral(url):
         return ""
     scheme, _, place = url.partition("://")
     if scheme in _FILES:  # the same name is another file in another folder

@@ -20,6 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from commonplace.cli import OK
 from commonplace.cli.support import output
+from commonplace.cli.support.tables import Table, memories_table
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
 from commonplace.wire.record import Principal
 
@@ -84,7 +85,7 @@ class Answer:
     """
 
     document: dict[str, Any] | Message
-    shown: str | output.Table | Mapping[str, Any] | Callable[[], None] | None = None
+    shown: str | Table | Mapping[str, Any] | Callable[[], None] | None = None
     remarks: Iterable[str | None] = ()  # for people, after it: each once, marked as a note
     exit_code: int = OK
     notes: Iterable[str] = ()  # for people, after it: on stderr as they are
@@ -94,7 +95,7 @@ class Answer:
     def preview(cls, verb: str, memories: list[dict[str, Any]], **more: Any) -> Answer:
         """What a --dry-run shows."""
         changed = f"would {verb} {output.plural(len(memories), 'memory')}; nothing was changed"
-        return cls({"dry_run": True, **more, "memories": memories}, output.memories_table(memories, more=changed))
+        return cls({"dry_run": True, **more, "memories": memories}, memories_table(memories, more=changed))
 
     def print(self, as_json: bool) -> None:
         if as_json:
@@ -102,7 +103,7 @@ class Answer:
             return
         if isinstance(self.shown, str):
             output.line(self.shown)
-        elif isinstance(self.shown, output.Table):
+        elif isinstance(self.shown, Table):
             self.shown.print()
         elif isinstance(self.shown, Mapping):
             output.print_fields(self.shown)
@@ -143,7 +144,7 @@ class Session:
 
         config = configuration.load(data=data, agent=self.agent)
         if self.existing and config.store is not None:
-            _require_begun(config.store)
+            _require_store(config.store)
         # A server on the same data has the model in memory; loading it again takes most of what a command does.
         server = running_server(config.data)
         if server is None:
@@ -314,7 +315,7 @@ def _with_agent_hint(body: Body, *, by_default: bool) -> Body:
                 raise NotFound(f"{fault.message}; {hint}", **fault.details) from None
             raise
         if answer is not None and not run.as_json:
-            empty_table = isinstance(answer.shown, output.Table) and not answer.shown.rows
+            empty_table = isinstance(answer.shown, Table) and not answer.shown.rows
             if answer.nothing or (empty_table and run.agent is not None):
                 answer.remarks = [*answer.remarks, run.agent_hint()]
         return answer
@@ -358,11 +359,11 @@ def _holds_store(data: Path) -> bool:
     return elsewhere or (data / "commonplace.db").exists()
 
 
-def _require_begun(url: str) -> None:
+def _require_store(url: str) -> None:
     from commonplace import plugins
-    from commonplace.stores.urls import is_passing, shown_url
+    from commonplace.stores.urls import is_ephemeral, shown_url
 
-    if not is_passing(url) and not plugins.is_begun(url):
+    if not is_ephemeral(url) and not plugins.store_exists(url):
         raise NotFound(f"there is no store at {shown_url(url)}; `commonplace remember …` with it would begin one")
 
 

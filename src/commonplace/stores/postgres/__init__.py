@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from commonplace.stores.base import StoreSettings
     from commonplace.stores.postgres.store import PostgresStore
 
-__all__ = ["is_begun", "open_url"]
+__all__ = ["open_url", "store_exists"]
 
 
 def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> PostgresStore:
@@ -26,7 +26,7 @@ def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | No
     return PostgresStore(url, clock)
 
 
-def is_begun(url: str) -> bool:
+def store_exists(url: str) -> bool:
     """Whether tables of ours are in that database and schema."""
     _require_psycopg()
     from commonplace.stores.postgres.address import parse_address
