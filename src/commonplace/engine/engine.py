@@ -72,6 +72,7 @@ from commonplace.engine.upkeep.embedding_backlog import EmbeddingBacklog
 from commonplace.engine.upkeep.upkeep import Upkeep
 from commonplace.judges.base import Judge
 from commonplace.stores.base import EmbedderInfo, FileUpkeep, Page, Primary
+from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Fault, Forbidden, NotFound, Unavailable
 from commonplace.wire.filters import Where
 from commonplace.wire.record import Clock, Memory, Principal, system_clock
@@ -217,6 +218,8 @@ class Engine:
     async def remember_many(self, who: Principal, items: Sequence[BatchItem]) -> list[Receipt | Fault]:
         """Each item its own outcome; those that need approval are staged one by one."""
         write.check_batch(items)  # before any of them is staged
+        # In the order of the batch also where some of it waits for a person: ids tell in which order things were said.
+        items = [replace(item, memory_id=mint_id(self._core.clock())) for item in items]
         outcomes: dict[int, Receipt | Fault] = {}
         plain = [i for i, item in enumerate(items) if item.approval is None]
         if plain:
@@ -227,8 +230,9 @@ class Engine:
             if asked is None or isinstance(asked, ReviewRequired):
                 try:
                     staged = await staging.stage_remember(
-                        self._core, who, item.draft, item.approval, item.reasoning, item.idempotency_key, asked=asked
-                    )
+                        self._core, who, item.draft, item.approval, item.reasoning, item.idempotency_key, asked=asked,
+                        memory_id=item.memory_id,
+                    )  # fmt: skip
                     outcomes[i] = await self._consulted(who, staged)
                 except Fault as fault:
                     outcomes[i] = fault

@@ -63,6 +63,7 @@ def draft_document(draft: Draft) -> dict[str, Any]:
 async def stage_remember(
     core: Core, who: Principal, draft: Draft, request: dict[str, Any] | None, reasoning: str | None,
     key: str | None = None, secrets: Secrets | None = None, asked: ReviewRequired | None = None,
+    memory_id: str | None = None,
 ) -> Receipt:  # fmt: skip
     """`request` is what a reviewer is shown; without one, what the draft says. `asked` is the policy's doing."""
     check(core, who, draft)
@@ -74,7 +75,7 @@ async def stage_remember(
     reasoning = await core.redact_async(reasoning, "reasoning", secrets)
     if redacted:
         request = {name: value for name, value in request.items() if name != "embedding"}  # made of the text as it was
-    memory_id = mint_id(core.clock())
+    memory_id = memory_id or mint_id(core.clock())
     shown = await show_draft(core, who, draft, memory_id)
 
     def work(tx: Transaction) -> Receipt:

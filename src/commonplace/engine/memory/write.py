@@ -82,7 +82,8 @@ async def remember_many(core: Core, who: Principal, items: Sequence[BatchItem]) 
             await yield_to_others(item.draft.content)
             check(core, who, item.draft)
             draft, redacted[i] = await admit_draft(core, who, item.draft, item.idempotency_key)
-            accepted.append((i, BatchItem(draft, item.idempotency_key), new_memory(who, draft, now)))
+            memory = new_memory(who, draft, now, id=item.memory_id)
+            accepted.append((i, BatchItem(draft, item.idempotency_key), memory))
         except Fault as fault:
             outcomes[i] = fault
 
