@@ -27,6 +27,7 @@ from commonplace.engine.governance.decisions import (
 from commonplace.engine.graph import graph
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.change import check_update
+from commonplace.engine.memory.retention import promise_of
 from commonplace.engine.memory.write import admit_draft, check_draft, new_memory
 from commonplace.engine.types import Draft, Forget, Merge, Receipt, Statement, Update
 from commonplace.stores.base import Record, Transaction
@@ -364,4 +365,6 @@ def _keep(tx: Transaction, record: Record, value: dict[str, Any], ids: Sequence[
     """The next revision of a review, which may quote others than the one before did."""
     value = {**value, "revision": record.value.get("revision", 1) + 1}
     tx.put_record(Record(REVIEW, record.key, value, tuple(dict.fromkeys((*record.about, *ids)))))
+    if (promise := promise_of(value)) is not None:
+        tx.put_record(promise)
     return value

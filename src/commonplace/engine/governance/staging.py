@@ -15,6 +15,7 @@ from commonplace.engine.ledger import audit
 from commonplace.engine.memory import forget, merge, write
 from commonplace.engine.memory.change import changed, inherit
 from commonplace.engine.memory.read import readable
+from commonplace.engine.memory.retention import promise_of
 from commonplace.engine.memory.write import (
     admit_draft,
     check,
@@ -337,6 +338,8 @@ def _stage(
         **value,
     }
     tx.put_record(Record(REVIEW, review_id, review, about))
+    if (promise := promise_of(review)) is not None:
+        tx.put_record(promise)
     audit.append(tx, who, f"stage_{operation}", agent_id, [audit.part(None, {"review_id": review_id})])
     return review_id
 
