@@ -57,6 +57,18 @@ def test_what_waits_for_approval_is_erased_and_its_review_closed(subject: Subjec
         run(subject.engine.reviews.decide(WHO, review, Decision(True)))
 
 
+@pytest.mark.parametrize("action", ["review", "reject"])
+def test_what_was_promised_to_be_gone_goes_whatever_rules_say(subject: Subject, run: Any, action: str) -> None:
+    id = run(subject.remember("a secret address", privacy={"retain": 1}))
+    stage(subject, run, "a secret name", privacy={"retain": 1})
+    rule = {"name": "nothing goes", "when": {"operation": ["forget"]}, "action": action}
+    run(subject.engine.policies.replace(WHO, [rule]))
+    subject.clock.advance(DAY_MS)
+    assert retain(subject, run) == {"erased": 2, "overdue": 0, "late_ms": 0}
+    assert run(subject.store.get("local", [id])) == []
+    assert "secret" not in repr(run(subject.store.records("local", "review")))
+
+
 def test_of_many_that_wait_none_is_overlooked(subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expire, "_REVIEWS_AT_ONCE", 2)
     for i in range(5):

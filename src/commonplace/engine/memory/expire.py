@@ -216,7 +216,7 @@ async def sweep(core: Core, who: Principal) -> int:
         erased += len(done)
         found.settled += [found.promises[id] for id in done if id in found.promises]
     if found.needs_noting:
-        await core.primary.transact(who.tenant, lambda tx: _note_promises(tx, found))
+        await core.transact(who.tenant, lambda tx: _note_promises(tx, found))
     if erased:
         await core.delete_copies()
     return erased
