@@ -49,7 +49,7 @@ class Conversation:
         return [memory["metadata"][self._framework]["message"] for memory in reversed(found)]
 
     async def pop(self) -> dict[str, Any] | None:
-        """Forgets the latest and gives it; of two who do so at once, each another one."""
+        """Forgets the latest and gives it; two who do so at once get different ones."""
         while found := await self._latest(1):
             try:
                 gone = await self._access.memory.forget(found[0]["id"], agent_id=self._access.agent_id)

@@ -16,7 +16,7 @@ SETTLED_MS = 600_000  # younger than this a memory belongs to a conversation tha
 COLD_MS = 7 * DAY_MS
 PROMOTED_FROM = 0.6  # at once
 #: When it has gone cold it is decided: from here on it is long-term memory all the same, below it is put away. A sure
-#: statement that nobody has asked for yet is above it: what is true must not be lost for want of a question.
+#: statement that nobody has asked for yet is above it: what is true must not be lost because nobody asked.
 KEPT_FROM = 0.22
 #: What must agree between notes that say the same, for one long-term memory to be made of them.
 ALIKE = ("project", "privacy", "expires_at", "speaker", "title", "tags", "confidence", "event_time", "source")
