@@ -153,16 +153,10 @@ class Session:
         from commonplace import config as configuration
         from commonplace.sdk import Memory
         from commonplace.serve.shared_embedder import open_shared_embedder, running_server
-        from commonplace.stores.urls import is_ephemeral, shown_url, store_exists
 
         config = configuration.load(data=data, agent=self.agent)
-        if (
-            self.existing
-            and config.store is not None
-            and not (store_exists(config.store) or is_ephemeral(config.store))
-        ):
-            where = shown_url(config.store)
-            raise NotFound(f"there is no store at {where}; `commonplace remember …` with it would begin one")
+        if self.existing and config.store is not None:
+            _require_store(config.store)
         # A server on the same data has the model in memory; loading it again takes most of what a command does.
         server = running_server(config.data)
         if server is None:
@@ -217,7 +211,7 @@ class Session:
             if "memory" in self.__dict__:
                 self._runner.run(self.memory.close())
         finally:
-            if "_runner" in self.__dict__:
+            if "_runner" in self.__dict__:  # also where there was no store to open
                 self._runner.close()
             logging.getLogger("commonplace").removeHandler(self._log)
 
@@ -391,6 +385,14 @@ def _holds_store(data: Path) -> bool:
     named = os.environ.get("COMMONPLACE_STORE") or os.environ.get("COMMONPLACE_STORES")
     elsewhere = bool(named) or (data / "commonplace.toml").exists()
     return elsewhere or (data / "commonplace.db").exists()
+
+
+def _require_store(url: str) -> None:
+    from commonplace import plugins
+    from commonplace.stores.urls import is_ephemeral, shown_url
+
+    if not is_ephemeral(url) and not plugins.store_exists(url):
+        raise NotFound(f"there is no store at {shown_url(url)}; `commonplace remember …` with it would begin one")
 
 
 class _WarningLog(logging.Handler):
