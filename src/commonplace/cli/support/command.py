@@ -97,6 +97,17 @@ class Answer:
         changed = f"would {verb} {output.plural(len(memories), 'memory')}; nothing was changed"
         return cls({"dry_run": True, **more, "memories": memories}, memories_table(memories, more=changed))
 
+    def tell_store_problems(self, problems: Mapping[str, str]) -> None:
+        """Says of each store that did not do its part why, unless the answer does so itself."""
+        document = self.document if isinstance(self.document, dict) else _dump(self.document)
+        said = [each for name in ("errors", "stores", "results") for each in document.get(name) or ()]
+        said += [each for result in document.get("results") or () for each in result.get("errors") or ()]
+        told = {each["store"] for each in said if isinstance(each, dict) and each.get("error") and "store" in each}
+        errors = [{"store": name, "error": why} for name, why in problems.items() if name not in told]
+        if errors:
+            self.document = {**document, "errors": [*(document.get("errors") or ()), *errors]}
+            self.remarks = [*self.remarks, *output.store_problems({"errors": errors})]
+
     def print(self, as_json: bool) -> None:
         if as_json:
             output.emit(self.document if isinstance(self.document, dict) else _dump(self.document))
@@ -124,6 +135,7 @@ class Session:
         self.data, self.agent, self.as_json = data, agent, as_json
         self.existing = existing  # whether a store that is not there is the user's mistake
         self.warnings: list[str] = []
+        self.store_problems: dict[str, str] = {}  # why one did not do its part of what was written, by its name
         self._log = _WarningLog(self.warnings)
         self._asked = False
 
@@ -169,12 +181,26 @@ class Session:
     def __call__(self, work: Coroutine[Any, Any, T], *, endless: bool = False) -> T:
         """`endless` work shows no bar, however long it takes."""
         self._asked = True
+        reported = self._reported(work) if "memory" in self.__dict__ else work
         if endless or not sys.stderr.isatty():
-            return self._runner.run(work)
+            return self._runner.run(reported)
         from commonplace.cli.support.progress import ProgressBar
 
         with ProgressBar("working"):
-            return self._runner.run(work)
+            return self._runner.run(reported)
+
+    async def _reported(self, work: Coroutine[Any, Any, T]) -> T:
+        """Notes what stores beside the primary made of it: whichever command it is, its answer says so."""
+        try:
+            engine = await self.memory.engine()
+        except BaseException:
+            work.close()
+            raise
+        with engine.reporting() as report:
+            try:
+                return await work
+            finally:
+                self.store_problems = report.problems() | self.store_problems
 
     def __enter__(self) -> Session:
         logging.getLogger("commonplace").addHandler(self._log)
@@ -332,6 +358,8 @@ def with_options(
         with start(**{name: given.pop(name) for name in shared}) as context:
             answer = body(context, **given)
         if answer is not None:
+            if problems := context.store_problems:
+                answer.tell_store_problems(problems)
             answer.print(context.as_json)
             if answer.exit_code != OK:
                 raise typer.Exit(answer.exit_code)
