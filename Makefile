@@ -48,11 +48,11 @@ else
 endif
 
 # The contract and the paper's scenarios on every store there is, on the real products, which are installed into .venv-backends/
-# and .venv-letta/: prints the matrix and writes docs/conformance.md. What could not be had is said, and not passed over.
+# and .venv-letta/: prints the matrix and writes docs/conformance.md. What could not be had is said, and fails.
 # Last, a cluster of three PostgreSQL servers (.venv-patroni/) loses its leader three times.
 .PHONY: test-backends
 test-backends: tools
-	@$(PYTHON) tests/backends/install_products.py
+	@$(BIN)/python tests/backends/install_products.py
 	@.venv-backends/bin/python tests/backends/conformance.py
 	@$(BIN)/python -m pytest -m cluster tests/backends/test_postgres_failover.py
 

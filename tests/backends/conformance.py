@@ -1,12 +1,14 @@
 """Every backend's contract and the paper's scenarios on every store, in one run; the matrix is printed and written to
 docs/conformance.md.
 
-A cell is a test of test_conformance.py that ran on the real product; nothing is carried over from an earlier run. The
-page is written only where everything was there and passed.
+A cell is a test of test_conformance.py that ran on the real product, and how each product keeps a field is what
+test_fidelity.py found there; nothing is carried over from an earlier run. The page is written only where every cell was
+run and everything passed. Where a product was missing, the run has failed.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
@@ -20,6 +22,7 @@ PAGE = ROOT / "docs" / "conformance.md"
 TEMPLATE = Path(__file__).with_name("conformance_page.md")
 _SIGNS = {"passed": "pass", "failed": "**fail**", "error": "**fail**", "skipped": "not here"}
 _CELL = re.compile(r"test_conformance\.py::test_scenario\[(?P<store>.+)-(?P<scenario>[a-z_]+)\]")
+_KEPT = re.compile(r"test_fidelity\.py::\w+\[(?P<store>[^\]]+)\]")
 
 
 class Outcomes:
@@ -28,31 +31,42 @@ class Outcomes:
     def __init__(self) -> None:
         self.cells: dict[tuple[str, str], str] = {}
         self.contracts: dict[str, Counter[str]] = {}
-        self.scenarios: dict[str, None] = {}
-        self.stores: dict[str, None] = {}
         self.missing: dict[str, str] = {}
+        self.kept: dict[str, dict[str, str]] = {}  # by store: native, encoded or lossy, by field
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when != "call" and report.outcome == "passed":
             return
         if cell := _CELL.search(report.nodeid):
             store, scenario = cell["store"], cell["scenario"]
-            self.stores[store] = self.scenarios[scenario] = None
             self.cells[store, scenario] = report.outcome
             if report.outcome == "skipped" and isinstance(report.longrepr, tuple):
                 self.missing[store] = report.longrepr[2].removeprefix("Skipped: ")
+        elif kept := _KEPT.search(report.nodeid):
+            self.kept[kept["store"]] = dict(report.user_properties).get("fidelity", {})  # type: ignore[assignment]
         elif "::Test" in report.nodeid:
             kind = report.nodeid.split("::")[1].removeprefix("Test")
             self.contracts.setdefault(kind, Counter())[report.outcome] += 1
 
-    def table(self) -> str:
-        order = {name: place for place, name in enumerate(self.names())}
-        stores = sorted(self.stores, key=lambda store: order.get(store, 99))
-        rows = [f"| scenario | {' | '.join(f'`{store}`' for store in stores)} |", f"|---|{'---|' * len(stores)}"]
-        for name in self.scenario_names():
-            cells = [_SIGNS.get(self.cells.get((store, name), ""), "–") for store in stores]
-            rows.append(f"| {name.replace('_', ' ')} | {' | '.join(cells)} |")
-        return "\n".join(rows) + "\n"
+    @property
+    def is_whole(self) -> bool:
+        """Not some of the tests only, as an option may have asked."""
+        cells = [(store, scenario) for store in self.names() for scenario in self.scenario_names()]
+        return all(self.cells.get(cell) == "passed" for cell in cells) and all(map(self.kept.get, self.names()))
+
+    def matrix(self) -> str:
+        stores = self.names()
+        rows = {
+            name.replace("_", " "): [_SIGNS.get(self.cells.get((store, name), ""), "–") for store in stores]
+            for name in self.scenario_names()
+        }
+        return _table("scenario", stores, rows)
+
+    def fidelity(self) -> str:
+        stores = self.names()
+        fields = next(iter(self.kept.values()), {})
+        rows = {field: [self.kept.get(store, {}).get(field, "–") for store in stores] for field in fields}
+        return _table("field", stores, rows)
 
     def contract_table(self) -> str:
         rows = ["| contract | tests that pass |", "|---|---|"]
@@ -61,6 +75,7 @@ class Outcomes:
         return "\n".join(rows) + "\n"
 
     @staticmethod
+    @functools.cache
     def names() -> list[str]:
         sys.path += [str(ROOT / "tests" / folder) for folder in ("serve", "backends", "")]  # as pytest has them
         from products import PRODUCTS
@@ -74,19 +89,29 @@ class Outcomes:
         return [scenario.name for scenario in SCENARIOS]
 
 
+def _table(corner: str, columns: list[str], rows: dict[str, list[str]]) -> str:
+    lines = [f"| {corner} | {' | '.join(f'`{column}`' for column in columns)} |", f"|---|{'---|' * len(columns)}"]
+    lines += [f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items()]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> int:
     outcomes = Outcomes()
     tests = [str(ROOT / "tests" / folder) for folder in ("contract", "backends")]
     # A product is started once: all its tests go to one worker.
     options = ["-q", "--no-header", "-n", os.environ.get("WORKERS", "2"), "--dist", "loadgroup"]
     failed = pytest.main([*options, *sys.argv[1:], *tests], plugins=[outcomes])
-    print(outcomes.table())
+    print(outcomes.matrix())
+    print(outcomes.fidelity())
     print(outcomes.contract_table())
     for store, why in outcomes.missing.items():
-        print(f"NOT TESTED: {store}: {why}")
-    if not failed and not outcomes.missing:
-        PAGE.write_text(TEMPLATE.read_text("utf-8").format(matrix=outcomes.table()), "utf-8")
-    return int(failed)
+        print(f"NOT TESTED, so this run has failed: {store}: {why}")
+    if failed or outcomes.missing:
+        return int(failed) or 1
+    if outcomes.is_whole:
+        page = TEMPLATE.read_text("utf-8").format(matrix=outcomes.matrix(), fidelity=outcomes.fidelity())
+        PAGE.write_text(page, "utf-8")
+    return 0
 
 
 if __name__ == "__main__":

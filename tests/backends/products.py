@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
 from letta_server import letta_python, run_letta
 from postgres_databases import server as postgres
 from server_process import ServerProcess, run_server
@@ -83,4 +84,8 @@ PRODUCTS = [
     Product("letta", lambda folder: letta_url(), letta_missing),
     Product("cognee", lambda folder: cognee_url(), needs("cognee", "Cognee")),
     Product("memorywire+http", lambda folder: f"memorywire+{commonplace_server().url}"),
+]
+#: For `params` of a fixture. All of one product in one worker: it is started once.
+PARAMETERS = [
+    pytest.param(each, marks=pytest.mark.xdist_group(each.name.split()[0]), id=each.name) for each in PRODUCTS
 ]

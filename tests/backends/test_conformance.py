@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from products import PRODUCTS, Product
+from products import PARAMETERS, Product
 
 from commonplace.conformance import SCENARIOS, ConformanceRun, Scenario, open_run
 from commonplace.embedders.hashing import HashingEmbedder
@@ -22,11 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.timeout(900), p
 Opened = tuple[ConformanceRun, Callable[[Any], Any]]
 
 
-# All of one product in one worker: it is started once.
-_PARAMETERS = [pytest.param(each, marks=pytest.mark.xdist_group(each.name.split()[0])) for each in PRODUCTS]
-
-
-@pytest.fixture(scope="module", params=_PARAMETERS, ids=[product.name for product in PRODUCTS])
+@pytest.fixture(scope="module", params=PARAMETERS)
 def tried(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     product: Product = request.param
     if (why := product.missing()) is not None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import sys
 from contextlib import closing
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from postgres_databases import database_for, server
 
 from commonplace.embedders.hashing import HashingEmbedder
-from commonplace.stores.base import Entry, Store, StoreSettings
+from commonplace.stores.base import Entry, Reach, Search, Store, StoreSettings
 from commonplace.stores.mem0 import Mem0Store
 from commonplace.testing import FakeClock, ReplicaContract
 from commonplace.wire.errors import Unavailable
@@ -59,6 +61,27 @@ def test_a_database_that_refuses_is_said_and_its_password_is_not(tmp_path: Path)
     with pytest.raises(Unavailable, match="mem0's database cannot be opened") as refused:
         open_replica(url, FakeClock(), StoreSettings(folder=tmp_path, embed=HashingEmbedder().embed))
     assert "hunter22" not in refused.value.message
+
+
+def test_no_model_is_fetched_for_its_keywords(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """fastembed, which comes with Cognee, downloads one when it is first asked."""
+    asked: list[str] = []
+    fastembed = ModuleType("fastembed")
+    fastembed.SparseTextEmbedding = lambda **given: asked.append(str(given))  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "fastembed", fastembed)
+    memory = Memory("0199-a", "local", "agent", "semantic", "Alice drinks tea", created_at=1)
+
+    async def work() -> None:
+        store = Mem0Store(tmp_path / "mem0", HashingEmbedder().embed)
+        await store.put([Entry(memory, None, b"")])
+        found = await store.search(
+            Search(Reach("local", ("agent",)), "tea", HashingEmbedder().embed(["tea"])[0], limit=5)
+        )
+        assert [candidate.memory.id for candidate in found] == [memory.id]
+        await store.close()
+
+    asyncio.run(work())
+    assert asked == []
 
 
 def test_no_word_of_what_is_erased_is_left_in_its_folder(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from postgres_server import FAST, PostgresServer
+from postgres_server import FAST, PostgresServer, kill_server
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Attachment, Draft, Engine, Forget, Query
@@ -123,7 +123,7 @@ async def test_a_store_that_is_killed_while_it_is_written_to_catches_up_and_is_e
         ids = [await s.remember(f"before {n}") for n in range(3)]
         writing = asyncio.gather(*(s.remember(f"during {n}") for n in range(20)))
         await asyncio.sleep(0)
-        await asyncio.to_thread(s.postgres.kill)
+        await asyncio.to_thread(kill_server, s.postgres.data)
         written = await writing  # acknowledged by the primary, whatever became of the copies
         with s.engine.reporting() as report:
             await s.engine.forget(WHO, Forget(AGENT, [ids[0]], hard_delete=True))

@@ -52,12 +52,13 @@ class LettaStore:
         self._embedding = embedding
         self._archives: dict[tuple[str, str], str] = {}
         self._making = asyncio.Lock()
+        # Of four passages that were made at once Letta 0.16.8 often never answered for one, and was no quicker.
+        self._writing = asyncio.Lock()
 
     async def put(self, entries: Sequence[Entry]) -> None:
         last = {entry.memory.id: entry.memory for entry in entries}
-        memories = list(last.values())
-        for start in range(0, len(memories), _CONNECTIONS):
-            await asyncio.gather(*map(self._put, memories[start : start + _CONNECTIONS]))
+        for memory in last.values():
+            await self._put(memory)
 
     async def _put(self, memory: Memory) -> None:
         archive = await self._archive(memory.tenant, memory.agent_id) or await self._make_archive(memory)
@@ -68,7 +69,8 @@ class LettaStore:
             "tags": [f"{name}:{value}" for name in ("type", "user_id") if (value := getattr(memory, name))],
             "created_at": instant_of(memory.id).isoformat(),
         }
-        made = await self._client.call("POST", f"/v1/archives/{archive}/passages", passage)
+        async with self._writing:
+            made = await self._client.call("POST", f"/v1/archives/{archive}/passages", passage)
         for each in older:  # only now: there is always one that can be found
             await self._delete(archive, each)
         if len(older) >= _PAGE:

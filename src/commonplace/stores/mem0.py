@@ -71,6 +71,10 @@ class Mem0Store:
         except Exception as error:  # another process has the folder, the database is down, its password is wrong
             raise Unavailable(f"mem0's {place} cannot be opened: {' '.join(str(error).split())}") from error
         opened.embedding_model = _OurEmbedder(self._vector)
+        if hasattr(opened.vector_store, "_bm25_encoder"):
+            # mem0's own sign for "there is none": else the first write downloads one for keywords, where fastembed is
+            # installed, and waits 39 seconds where the hub cannot be reached.
+            opened.vector_store._bm25_encoder = False
         opened.db.close()
         opened.db = _NoHistory()
         for old in folder.glob("history.db*"):  # of an earlier version: every text there ever was, also the erased
