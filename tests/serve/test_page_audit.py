@@ -78,8 +78,7 @@ def test_a_head_is_signed_and_later_exposes_a_ledger_that_was_cut_off(tmp_path: 
         db.change("DELETE FROM audit_parts WHERE n > 2")
         db.change("DELETE FROM memories WHERE seq > 2")
         second = "(SELECT hash FROM audit WHERE n = 2)"
-        db.execute(f"UPDATE tenants SET audit_n = 2, audit_hash = {second} WHERE name = 'local'")
-        db.commit()
+        db.change(f"UPDATE tenants SET audit_n = 2, audit_hash = {second} WHERE name = 'local'")
     with run_server(tmp_path) as server:
         visitor = Visitor(server)
         assert "All 2 entries are as they were written" in verified(visitor), "by itself it is without a fault"
