@@ -31,6 +31,7 @@ ELSEWHERE: dict[str, str] = {
     "upkeep/test_restore.py": "PostgreSQL is backed up and restored by its own means",
     "test_upkeep.py::test_a_backup_": "PostgreSQL is backed up by its own means",
     "test_a_store_without_files_looks_after_itself": "it is about `InMemory`, which has no files",
+    "test_mrp_docs.py::test_what_bob_is_told_and_what_not": "one command of it names two folders, each with its file",
     "test_mcp_stdio.py::test_a_clients_configuration_is_printed": "a store's password is not written into settings",
     "test_a_store_that_cannot_be_opened_is_explained_to_the_model": "the file is damaged before it is opened",
     "test_an_opening_that_failed_is_tried_again": "the file is damaged before it is opened",
