@@ -78,7 +78,7 @@ def parse_store_url(url: str) -> StoreUrl:
 
 
 def split_options(url: str) -> tuple[str, dict[str, str]]:
-    """A store's URL without its options, and these; one that the store does not know is the user's slip."""
+    """A store's URL without its options, and these; one that the store does not know is the user's mistake."""
     scheme = url.partition("://")[0]
     address, mark, query = url.rpartition("?")
     is_path = "=" not in query or ("/" in query and scheme in _PATHS)  # a question mark may be part of its name
@@ -112,15 +112,15 @@ def folder_of(place: str, parent: Path | None) -> Path | None:
     return parent / place if parent is not None and is_name else None
 
 
-def is_begun(url: str) -> bool:
+def store_exists(url: str) -> bool:
     """Whether opening it makes nothing; of what is no file the store itself says whether it is there."""
     if url.partition("://")[0] not in _FILES:
-        return not is_passing(url)
+        return not is_ephemeral(url)
     place = split_options(url)[0].partition("://")[2]
     return place not in ("", ":memory:") and Path(place).expanduser().exists()
 
 
-def is_passing(url: str) -> bool:
+def is_ephemeral(url: str) -> bool:
     """Whether what is written to it is gone with the process."""
     scheme, _, place = url.partition("://")
     return scheme == "memory" or (scheme in _FILES and place == ":memory:")
@@ -128,7 +128,7 @@ def is_passing(url: str) -> bool:
 
 def store_key(url: str) -> str:
     """What tells it from other stores and gives none of its secrets away; "" where it is gone with the process."""
-    if is_passing(url):
+    if is_ephemeral(url):
         return ""
     scheme, _, place = url.partition("://")
     if scheme in _FILES:  # the same name is another file in another folder
