@@ -33,13 +33,21 @@ class CommonplaceToolset(FunctionToolset[Any]):
         memory: A `SyncMemory` or `SyncRemoteMemory`; within one event loop also a `Memory` or `RemoteMemory`.
         user_id: The person it is about, or a function that finds out from the run, such as `lambda ctx: ctx.deps.user`.
         agent_id: Another agent than the memory's own.
-        options: What every `FunctionToolset` takes, such as `id` and `max_retries`.
+        id, max_retries, timeout, requires_approval: As of every `FunctionToolset`.
     """
 
     def __init__(
-        self, memory: AnyMemory | None = None, *, user_id: UserId = None, agent_id: str | None = None, **options: Any
+        self,
+        memory: AnyMemory | None = None,
+        *,
+        user_id: UserId = None,
+        agent_id: str | None = None,
+        id: str = "commonplace",
+        max_retries: int | None = None,
+        timeout: float | None = None,
+        requires_approval: bool = False,
     ) -> None:
-        super().__init__(**{"id": "commonplace", **options})
+        super().__init__(id=id, max_retries=max_retries, timeout=timeout, requires_approval=requires_approval)
         self._access = MemoryAccess(memory, _error, agent_id)
         self._user_id = user_id
         for tool in (self.remember, self.recall, self.update, self.forget):

@@ -112,12 +112,11 @@ def folder_of(place: str, parent: Path | None) -> Path | None:
     return parent / place if parent is not None and is_name else None
 
 
-def store_exists(url: str) -> bool:
-    """Whether opening it makes nothing; of what is no file the store itself says whether it is there."""
+def names_missing_file(url: str) -> bool:
     if url.partition("://")[0] not in _FILES:
-        return not is_ephemeral(url)
+        return False
     place = split_options(url)[0].partition("://")[2]
-    return place not in ("", ":memory:") and Path(place).expanduser().exists()
+    return not place or not Path(place).expanduser().exists()
 
 
 def is_ephemeral(url: str) -> bool:
