@@ -54,6 +54,7 @@ endif
 test-backends: tools
 	@$(BIN)/python tests/backends/install_products.py
 	@.venv-backends/bin/python tests/backends/conformance.py
+	@$(MAKE) --no-print-directory test STORE=postgresql
 	@$(BIN)/python -m pytest -m cluster tests/backends/test_postgres_failover.py
 
 test-fast: tools

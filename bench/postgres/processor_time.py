@@ -1,4 +1,4 @@
-"""Seconds of processor time of other processes, from /proc: what a request costs, however busy the machine is."""
+"""Seconds of processor time, from /proc: what a request costs, however busy the machine is, and how busy it is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ import os
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def busy_seconds() -> float:
+    """Of all cores together, whoever had them, since the machine was started."""
+    user, nice, system, _idle, _iowait, *rest = map(int, Path("/proc/stat").read_text().splitlines()[0].split()[1:8])
+    return (user + nice + system + sum(rest)) / _TICKS
 
 
 def seconds_of(process: int) -> float:

@@ -12,8 +12,8 @@ _NAMES = {"1": "one agent", "100": "100 agents"}
 
 
 def tables(found: dict[str, Any]) -> str:
-    parts = [f"`{found['command']}`, on {found['machine']}.", _stores(found), _servers(found), extrapolated(found)]
-    return "\n\n".join(parts)
+    said = f"*Measured* with `{found['command']}` on {found['machine']}:"
+    return "\n\n".join([said, _stores(found), _servers(found), extrapolated(found)])
 
 
 def _stores(found: dict[str, Any]) -> str:
@@ -42,6 +42,7 @@ def _servers(found: dict[str, Any]) -> str:
             (f"`{verb}` a second, all together", "{per_second:g}"),
             (f"`{verb}`, median and 95 %", "{p50_ms:g} ms, {p95_ms:g} ms"),
             (f"`{verb}`: processor time of its server and of the database", "{server_ms:g} ms, {database_ms:g} ms"),
+            (f"`{verb}`: how busy the machine's cores were meanwhile", "{busy:.0%}"),
         ):
             cells = [shown.format(**each[verb]) for each in by_count.values()]
             lines.append(f"| {name} | {' | '.join(cells)} |")

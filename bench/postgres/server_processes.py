@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.http_load import Client, percentile, ready, start
 from bench.postgres.corpus import EMBEDDER, Corpus
-from bench.postgres.processor_time import seconds_of, seconds_of_tree
+from bench.postgres.processor_time import busy_seconds, seconds_of, seconds_of_tree
 
 CLIENTS, UPDATES, AGENTS = 8, 25, 100
 _Request = tuple[str, str, dict[str, Any]]
@@ -59,14 +59,15 @@ async def _load(servers: Servers, seconds: float, request: Callable[[int], _Requ
     async def one(number: int) -> None:
         line = await Client.open(servers.ports[number % len(servers.ports)])
         while time.perf_counter() < end:
-            began = time.perf_counter()
+            asked = time.perf_counter()
             status, answer = await line.ask(*request(next(numbers)))
             assert status == 200, answer
-            took.append((time.perf_counter() - began) * 1e3)
+            took.append((time.perf_counter() - asked) * 1e3)
         line.close()
 
-    before = servers.processor()
+    before, busy, began = servers.processor(), busy_seconds(), time.perf_counter()
     await asyncio.gather(*(one(number) for number in range(CLIENTS)))
+    busy = (busy_seconds() - busy) / (time.perf_counter() - began) / (os.cpu_count() or 1)
     server, database = (after - then for after, then in zip(servers.processor(), before, strict=True))
     return {
         "per_second": round(len(took) / seconds, 1),
@@ -74,6 +75,7 @@ async def _load(servers: Servers, seconds: float, request: Callable[[int], _Requ
         "p95_ms": round(percentile(took, 0.95), 1),
         "server_ms": round(server / len(took) * 1e3, 2),
         "database_ms": round(database / len(took) * 1e3, 2),
+        "busy": round(busy, 2),
     }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from postgres_databases import TEMPLATE, database_for, drop_databases, server
+from postgres_databases import database_for, drop_databases, return_database, server, take_database
 
 import commonplace.stores.memory
 import commonplace.stores.sqlite
@@ -25,19 +25,17 @@ IN_MEMORY = commonplace.stores.memory.InMemory
 
 #: Tests that say something of another store, by the part of their name that says so.
 ELSEWHERE: dict[str, str] = {
-    "test_a_damaged_chain_is_told_with_its_first_bad_entry": "it changes the ledger in SQLite's file",
-    "test_a_file_changed_behind_our_back_is_found_out": "it changes the ledger in SQLite's file",
-    "test_each_tenant_is_compared_with_its_own_ledger": "it changes the ledger in SQLite's file",
-    "ledger/test_evidence.py": "it changes the ledger that `InMemory` holds",
-    "test_a_ledger_that_is_another_is_not_appended": "it changes the ledger that `InMemory` holds",
-    "test_every_tenants_ledger_is_exported_when_it_is_due": "it changes the ledger that `InMemory` holds",
-    "test_a_memory_is_written_with_the_vectors_of_its_tokens": "it looks at the vectors that `InMemory` holds",
-    "test_a_vector_that_was_given_has_no_tokens": "it looks at the vectors that `InMemory` holds",
-    "test_a_secret_is_taken_out_of_everything_a_statement_says": "it reads the bytes of SQLite's file",
-    "test_no_byte_of_an_erased_statement_is_left_after_closing": "it reads the bytes of SQLite's file",
-    "test_no_file_holds_a_byte_of_what_was_erased": "it reads the bytes of SQLite's file",
-    "test_of_many_processes_at_once_one_statement_stands": "its processes write into SQLite's file",
-    "test_where_backups_lie_is_told_to_the_operator_alone": "PostgreSQL is backed up by its own means",
+    "entry_is_found_and_the_first_bad_one_named[plainly-insert]": "two entries of one number are in no table",
+    "entry_is_found_and_the_first_bad_one_named[plainly-swap]": "rows have no order but their numbers",
+    "test_engine_write_faults.py": "the disk that fails is under SQLite's own file layer",
+    "upkeep/test_restore.py": "PostgreSQL is backed up and restored by its own means",
+    "test_upkeep.py::test_a_backup_": "PostgreSQL is backed up by its own means",
+    "test_a_store_without_files_looks_after_itself": "it is about `InMemory`, which has no files",
+    "test_mrp_docs.py::test_what_bob_is_told_and_what_not": "one command of it names two folders, each with its file",
+    "test_mcp_stdio.py::test_a_clients_configuration_is_printed": "a store's password is not written into settings",
+    "test_a_store_that_cannot_be_opened_is_explained_to_the_model": "the file is damaged before it is opened",
+    "test_an_opening_that_failed_is_tried_again": "the file is damaged before it is opened",
+    "test_what_goes_wrong_is_logged_on_stderr": "the file is damaged before it is opened",
 }
 
 
@@ -45,7 +43,10 @@ class DatabaseForFile(PostgresStore):
     """What `SqliteStore` is asked with: the database that belongs to a file."""
 
     def __init__(self, database: Path, clock: Clock = system_clock, settings: StoreSettings | None = None) -> None:
-        super().__init__(database_for(Path(database)), clock)
+        path = Path(database)
+        super().__init__(database_for(path), clock)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()  # commands look whether it is there before they read from it
 
 
 class FreshDatabase(PostgresStore):
@@ -55,7 +56,7 @@ class FreshDatabase(PostgresStore):
     _of_this_test: ClassVar[list[FreshDatabase]] = []
 
     def __init__(self, clock: Clock = system_clock) -> None:
-        self._database, self._clock = server().create_database(template=TEMPLATE), clock
+        self._database, self._clock = take_database(), clock
         super().__init__(server().url(self._database), clock)
         self._of_this_test.append(self)
 
@@ -68,7 +69,7 @@ class FreshDatabase(PostgresStore):
         while cls._of_this_test:
             store = cls._of_this_test.pop()
             asyncio.run(PostgresStore.close(store))
-            server().drop_database(store._database)
+            return_database(store._database)
 
 
 def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> PostgresStore:
@@ -78,7 +79,9 @@ def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | No
 
 def install() -> None:
     """Before any test is imported."""
+    import postgres_tampering
     import server_process
+    import tampering
 
     schema.PARTITIONS = 2  # how many there are changes nothing that is tested, and making all takes longer than a test
     commonplace.stores.sqlite.SqliteStore = DatabaseForFile  # type: ignore[misc, assignment]
@@ -91,6 +94,9 @@ def install() -> None:
         return {**of_process(data), "COMMONPLACE_STORE": database_for(data / "commonplace.db"), **more}
 
     server_process.environment = environment
+    server_process.store_url = database_for
+    for name in ("DISK_ERRORS", "RawDatabase", "rewrite_ledger", "traces"):
+        setattr(tampering, name, getattr(postgres_tampering, name))
 
 
 def left_out(item: pytest.Item) -> str | None:

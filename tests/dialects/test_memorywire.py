@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 from hypothesis import given, strategies as st
-from tampering import drop_guards
+from tampering import raw_database
 
 from commonplace.dialects.memorywire import Memorywire, to_wire
 from commonplace.engine.types import Draft
@@ -408,10 +407,9 @@ def test_a_damaged_chain_is_told_with_its_first_bad_entry(tmp_path: Path) -> Non
             client.remember(f"fact {i}")
         told = client.run(client.wire.verify_audit())
         assert (told["ok"], told["entries"], len(told["head"]), "first_bad" in told) == (True, 3, 64, False)
-    db = apsw.Connection(str(path))
-    drop_guards(db)
-    db.execute("UPDATE audit SET principal = 'nobody' WHERE n = 2")
-    db.close()
+    with raw_database(path) as db:
+        db.drop_guards()
+        db.change("UPDATE audit SET principal = 'nobody' WHERE n = 2")
     with open_subject(SqliteStore(path, clock), clock) as over:
         client = Client(over)
         told = client.run(client.wire.verify_audit())

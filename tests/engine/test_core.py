@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tampering import raw_database
 
 from commonplace.embedders.base import Embedder, Vectors
 from commonplace.embedders.hashing import HashingEmbedder
@@ -225,9 +226,10 @@ def test_what_was_embedded_while_the_embedder_was_replaced_is_embedded_again(pat
         assert info is not None
         assert info.name == "second"
         assert await engine._core.primary.count_without_vectors(info.generation) == 0  # type: ignore[attr-defined]
-        rows = engine._core.primary._db.execute(  # type: ignore[attr-defined]
-            f"SELECT v.data FROM memories m JOIN vectors_{info.generation} v ON v.vid = m.vid ORDER BY m.mid"
-        ).fetchall()
+        with raw_database(path) as db:
+            rows = db.rows(
+                f"SELECT v.data FROM memories m JOIN vectors_{info.generation} v ON v.vid = m.vid ORDER BY m.mid"
+            )
         assert len(rows) == 2
         for (data,), fact in zip(rows, FACTS, strict=False):
             assert vectors_of(data, 64) == pytest.approx(second.embed([fact]), abs=1e-4)

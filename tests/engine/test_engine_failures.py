@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
+from tampering import DISK_ERRORS
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import BatchItem, Engine
@@ -20,10 +20,6 @@ from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import WHO, FakeClock
 from commonplace.wire.errors import Fault, Unavailable, internal_error
 
-FAULTS: dict[str, Callable[[], Exception]] = {
-    "EIO": lambda: apsw.IOError("disk I/O error, on purpose"),
-    "ENOSPC": lambda: apsw.FullError("database or disk is full, on purpose"),
-}
 MANY = 5  # in chunks of two
 
 
@@ -48,7 +44,7 @@ def failing(store: SqliteStore, number: int, fault: Callable[[], Exception]) -> 
     async def remove() -> None:
         await counted(delete, lambda: OSError(errno.EIO, "on purpose"))
 
-    store._writer._finish = lambda group: counted(lambda: finish(group), fault)  # type: ignore[method-assign]
+    store._writer._finish = lambda *given: counted(lambda: finish(*given), fault)  # type: ignore[method-assign]
     store.delete_migration_backups = remove  # type: ignore[method-assign]
     yield count
     del store._writer._finish, store.delete_migration_backups
@@ -142,7 +138,7 @@ OPERATIONS: dict[str, Callable[[StoredMemory], Awaitable[None]]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", DISK_ERRORS)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_the_answer_is_what_happened_whichever_write_fails(tmp_path: Path, operation: str, fault: str) -> None:
     async def attempt(number: int) -> bool:
@@ -150,7 +146,7 @@ def test_the_answer_is_what_happened_whichever_write_fails(tmp_path: Path, opera
         kept = await _open(tmp_path / str(number) / "commonplace.db")
         before = await kept.state()
         try:
-            with failing(kept.store, number, FAULTS[fault]) as count:
+            with failing(kept.store, number, DISK_ERRORS[fault]) as count:
                 await OPERATIONS[operation](kept)
         except Fault as refused:
             said = refused.message

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from redaction_corpus.credentials import BY_FORM
+from tampering import traces
 
 from commonplace.config import RedactionConfig
 from commonplace.embedders.hashing import HashingEmbedder
@@ -267,9 +268,8 @@ def secret_for(case: str, kind: str) -> str:
 
 def left_behind(place: Place, secret: str, log: str) -> list[str]:
     place.run(place.engine.flush())
-    files = [path for path in place.folder.rglob("*") if path.is_file()]
-    assert files
-    return [path.name for path in files if secret.encode() in path.read_bytes()] + (["log"] if secret in log else [])
+    assert traces(place.folder, PLAIN.content)
+    return traces(place.folder, secret) + (["log"] if secret in log else [])
 
 
 @pytest.mark.slow

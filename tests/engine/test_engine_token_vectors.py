@@ -17,7 +17,7 @@ from commonplace.engine import BatchItem, Draft, Engine, Merge, Query, Settings,
 from commonplace.engine.core import EMBEDDED_AT_ONCE_CHARS
 from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.memory.passages import passages
-from commonplace.stores.base import Entry, Search
+from commonplace.stores.base import Entry, Search, Transaction
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.stores.token_vectors import Codes, QuestionTokens, quantise
@@ -103,15 +103,38 @@ def same(tokens: Sequence[Codes] | None, wanted: Sequence[Codes]) -> bool:
     return tokens is not None and list(map(bytes, tokens)) == list(map(bytes, wanted))
 
 
+class RecordingTransaction:
+    """A transaction that records what is put."""
+
+    def __init__(self, tx: Transaction, written: dict[str, Entry]) -> None:
+        self._tx, self._written = tx, written
+
+    def put(self, entry: Entry) -> Memory:
+        self._written[entry.memory.id] = entry
+        return self._tx.put(entry)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tx, name)
+
+
+def entries_of(store: Any) -> dict[str, Entry]:
+    """What is written from now on, by id, as the store is given it."""
+    written: dict[str, Entry] = {}
+    transact = store.transact
+    store.transact = lambda tenant, work: transact(tenant, lambda tx: work(RecordingTransaction(tx, written)))
+    return written
+
+
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_a_memory_is_written_with_the_vectors_of_its_tokens(
     way: Callable[[Engine], Coroutine[Any, Any, str]], clock: FakeClock
 ) -> None:
     async def run() -> None:
         store = InMemory(clock)
+        written = entries_of(store)
         engine = await Engine.open(store, HashingTokens(), clock=clock)
         id = await way(engine)
-        entry: Entry = store._tenants["local"].versions[id][-1]
+        entry = written[id]
         vectors, tokens = expected(entry.memory)
         assert entry.vectors is not None
         np.testing.assert_array_equal(entry.vectors, vectors)
@@ -137,10 +160,11 @@ def test_one_pass_makes_vector_and_tokens_and_a_repeated_question_none(clock: Fa
 def test_a_vector_that_was_given_has_no_tokens(clock: FakeClock) -> None:
     async def run() -> None:
         store = InMemory(clock)
+        written = entries_of(store)
         engine = await Engine.open(store, HashingTokens(), clock=clock)
         given = HashingEmbedder().embed(["x"])[0].tolist()
         id = (await engine.remember(WHO, Draft("agent", "semantic", "The lake", embedding=given))).id
-        assert store._tenants["local"].versions[id][-1].tokens is None
+        assert written[id].tokens is None
         await engine.close()
 
     asyncio.run(run())

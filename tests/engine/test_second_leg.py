@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 from concepts import SPEC
+from tampering import raw_database
 
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.hashing import HashingEmbedder
@@ -47,6 +47,14 @@ class Broken:
         return self._inner.embed(texts)
 
 
+class Elsewhere(Broken):
+    """One that other machines cannot open."""
+
+    def __init__(self) -> None:
+        super().__init__(after=1000)
+        self.name = "callable:nowhere:embed"
+
+
 @contextmanager
 def opened(kind: str, folder: Path) -> Iterator[tuple[Subject, Run]]:
     clock = FakeClock()
@@ -65,8 +73,8 @@ def explained(run: Run, subject: Subject, question: str) -> list[dict[str, float
 
 
 def count(folder: Path) -> int:
-    with closing(apsw.Connection(str(folder / "s.db"))) as db:
-        return int(db.execute("SELECT count(*) FROM second_vectors").fetchall()[0][0])
+    with raw_database(folder / "s.db") as db:
+        return int(db.rows("SELECT count(*) FROM second_vectors")[0][0])
 
 
 @pytest.mark.parametrize("kind", _KINDS)
@@ -172,9 +180,7 @@ def test_on_a_machine_without_the_model_the_other_legs_answer_and_a_note_says_so
     clock = FakeClock()
     with opened("sqlite", tmp_path) as (subject, run):
         run(subject.remember(_TEXTS[1]))
-        run(subject.engine.upkeep.add_second(WHO, concepts()))
-    with closing(apsw.Connection(str(tmp_path / "s.db"))) as db:
-        db.execute("UPDATE meta SET value = 'callable:nowhere:embed' WHERE key = 'second_embedder'")
+        run(subject.engine.upkeep.add_second(WHO, Elsewhere()))
     with open_subject(SqliteStore(tmp_path / "s.db", clock), clock) as (subject, run):
         found = run(subject.engine.recall(WHO, Query(("agent",), "Fahrrad")))
         assert [hit.memory.content for hit in found.hits] == [_TEXTS[1]]

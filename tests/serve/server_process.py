@@ -99,6 +99,11 @@ class ServerProcess:
         return self.process.wait(SECONDS)
 
 
+def store_url(path: Path) -> str:
+    """Of the kind of store that servers have, where they are told which."""
+    return f"sqlite://{path}"
+
+
 def environment(data: Path, **more: str) -> dict[str, str]:
     """No setting of whoever runs the tests."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("COMMONPLACE_")}

@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 from page_browser import Visitor
-from server_process import SECONDS, Answer, ServerProcess, command, environment, run_server, token
+from server_process import SECONDS, STORE, Answer, ServerProcess, command, environment, run_server, token
+
+from commonplace.cli import serve
+from commonplace.config import Config
 
 SECRET_WORDS = ("marzipan", "albatross", "tambourine")
 
@@ -80,7 +83,7 @@ def test_the_log_never_says_what_was_said(tmp_path: Path) -> None:
 def test_what_is_printed_works_as_it_is(tmp_path: Path) -> None:
     with run_server(tmp_path) as server:
         printed = "".join(server.out)
-        assert str(tmp_path) in printed
+        assert (str(tmp_path) if STORE == "sqlite" else f"{STORE}://…@") in printed
         while "Ctrl-C" not in printed:
             printed = "".join(server.out)
         calls = [line.strip() for line in printed.splitlines() if line.strip().startswith("curl ")]
@@ -89,6 +92,15 @@ def test_what_is_printed_works_as_it_is(tmp_path: Path) -> None:
             _, _, url, _, body = line.split(maxsplit=4)
             assert server.post(url.removeprefix(server.url), json.loads(body.strip("'"))).status == 200
         assert server.post("/v0/recall", {"agent_id": "default", "query": "peanuts"}).json["results"]
+
+
+@pytest.mark.parametrize("announce", [serve._announce, serve._announce_json])
+def test_what_is_printed_holds_no_password(announce: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    store = "postgresql://alice:hunter22@db.example.com/memories"
+    announce(Config(Path("nowhere"), store=store), "http://127.0.0.1:8420", True)
+    printed = capsys.readouterr().out
+    assert "postgresql://…@db.example.com/memories" in printed.replace("\\u2026", "…")
+    assert "hunter22" not in printed
 
 
 def test_a_port_in_use_is_said_in_one_sentence(tmp_path: Path) -> None:

@@ -125,6 +125,18 @@ def test_a_running_servers_embedder_is_used(tmp_path: Path) -> None:
     assert own.asked == 1
 
 
+def test_a_data_directory_that_is_not_there_is_made(tmp_path: Path) -> None:
+    """The store may be a database elsewhere, which makes no folder."""
+    folder = tmp_path / "never" / "made"
+    advertisement = Advertisement(folder)
+    advertisement.publish("http://127.0.0.1:1")
+    found = running_server(folder)
+    advertisement.withdraw()
+    assert found is not None
+    assert (found.url, found.token) == ("http://127.0.0.1:1", advertisement.token)
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
 @pytest.mark.parametrize("beside", [True, False])
 def test_a_command_beside_a_server_loads_no_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], beside: bool

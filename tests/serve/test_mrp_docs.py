@@ -75,8 +75,6 @@ class Shell:
         program.parent.mkdir()
         program.write_text(f'#!/bin/sh\nexec {sys.executable} -m commonplace.cli "$@"\n')
         program.chmod(0o755)
-        self._environment = environment(folder / DATA, COMMONPLACE_JUDGE="none")
-        self._environment["PATH"] = f"{program.parent}:{self._environment['PATH']}"
 
     def type(self, command: str) -> str:
         for stated, url in self._urls.items():
@@ -85,12 +83,18 @@ class Shell:
             return self._serve(shlex.split(command, comments=True)[2:])
         if command.startswith("commonplace mrp watch"):
             command += " --once"
+        named = re.search(r"--data (\S+)", command)
         done = subprocess.run(
-            ["bash", "-c", command], cwd=self._folder, env=self._environment, capture_output=True, text=True,
-            timeout=SECONDS, check=False,
+            ["bash", "-c", command], cwd=self._folder, env=self._environment(named[1] if named else DATA),
+            capture_output=True, text=True, timeout=SECONDS, check=False,
         )  # fmt: skip
         assert done.returncode == 0, (command, done.stdout, done.stderr)
         return done.stdout + done.stderr
+
+    def _environment(self, data: str) -> dict[str, str]:
+        (self._folder / data).mkdir(exist_ok=True)  # whose store may be elsewhere, and whose settings are there
+        known = environment(self._folder / data, COMMONPLACE_JUDGE="none")
+        return {**known, "PATH": f"{self._folder / 'bin'}:{known['PATH']}"}
 
     def _serve(self, args: list[str]) -> str:
         options = dict(zip(args[::2], args[1::2], strict=True))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ import pytest
 from conftest import TokenServer
 from page_browser import Visitor, text_of
 from server_process import ServerProcess, cli, run_server
-from tampering import drop_guards
+from tampering import raw_database
 
 from commonplace.wire import keys
 
@@ -74,14 +72,13 @@ def test_a_head_is_signed_and_later_exposes_a_ledger_that_was_cut_off(tmp_path: 
         assert "its signature does not fit" in said
         exported = visitor.get("/ui/audit/ledger")
         assert exported.headers["content-disposition"] == 'attachment; filename="ledger.jsonl"'
-    with closing(sqlite3.connect(tmp_path / "commonplace.db")) as db:
-        drop_guards(db)
-        db.execute("DELETE FROM audit WHERE n > 2")
-        db.execute("DELETE FROM audit_parts WHERE n > 2")
-        db.execute("DELETE FROM memories WHERE seq > 2")
+    with raw_database(tmp_path / "commonplace.db") as db:
+        db.drop_guards()
+        db.change("DELETE FROM audit WHERE n > 2")
+        db.change("DELETE FROM audit_parts WHERE n > 2")
+        db.change("DELETE FROM memories WHERE seq > 2")
         second = "(SELECT hash FROM audit WHERE n = 2)"
-        db.execute(f"UPDATE tenants SET audit_n = 2, audit_hash = {second} WHERE name = 'local'")
-        db.commit()
+        db.change(f"UPDATE tenants SET audit_n = 2, audit_hash = {second} WHERE name = 'local'")
     with run_server(tmp_path) as server:
         visitor = Visitor(server)
         assert "All 2 entries are as they were written" in verified(visitor), "by itself it is without a fault"

@@ -12,7 +12,7 @@ import pytest
 from conftest import TokenServer
 from page_browser import Visitor, text_of
 from sample import fill, pages
-from server_process import ServerProcess, run_server
+from server_process import STORE, ServerProcess, run_server, store_url
 
 from commonplace.ui.routes import ROUTES, TABS
 
@@ -219,12 +219,13 @@ def test_health_tells_of_every_store_and_of_what_fails(tmp_path: Any) -> None:
     settings = f'[audit]\nexport = "{tmp_path / "export"}"\n'
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "commonplace.toml").write_text(settings, "utf-8")
-    stores = ("--store", f"sqlite://{tmp_path / 'first.db'}", "--store", f"sqlite://{tmp_path / 'second.db'}")
+    stores = ("--store", store_url(tmp_path / "first.db"), "--store", f"sqlite://{tmp_path / 'second.db'}")
     with run_server(tmp_path / "data", *stores) as server:
         server.post("/v0/remember", {"agent_id": "a", "type": "semantic", "content": "copied"})
         server.post("/v0/lifecycle/audit/run", {})
         said = re.sub(r"\s+", " ", text_of(Visitor(server).get("/ui/health")))
-    assert re.search(r"Stores Store Role Status Waiting Behind sqlite .*primary ok 0 sqlite-2.* replica ok", said)
+    copy = "sqlite-2" if STORE == "sqlite" else "sqlite"
+    assert re.search(f"Stores Store Role Status Waiting Behind {STORE} .*primary ok 0 {copy}.* replica ok", said)
     assert "The ledger was not exported" in said
     assert "The job audit failed" in said
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from call_recorder import CountingStore, request
+from tampering import raw_database
 
 from commonplace.cli import main
 from commonplace.config import Config
@@ -44,15 +42,6 @@ LOOKS: dict[str, tuple[str, str, dict[str, Any] | None]] = {
 }  # fmt: skip
 
 
-@contextmanager
-def write_lock(database: Path) -> Iterator[None]:
-    """Held by a connection of its own, as another process would."""
-    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        yield
-        connection.execute("ROLLBACK")
-
-
 def filled(body: dict[str, Any], ids: list[str]) -> dict[str, Any]:
     stands_for: dict[Any, Any] = {"IDS": ids, "FIRST": ids[0], "REST": ids[1:]}
     return {"agent_id": AGENT} | {
@@ -75,7 +64,7 @@ def test_a_look_is_answered_while_another_process_writes(look: str, tmp_path: Pa
         await engine.recall(WHO, Query((AGENT,), "peanuts"))
         assert engine.queues()["recalls"] == 1, "there is something that could be written first"
         store.clear()
-        with write_lock(database):
+        with raw_database(database) as other, other.write_lock():
             answer = await request(app, method, path, None if body is None else filled(body, ids))
             assert answer.status == 200, answer.document
             assert store.transactions == []
@@ -110,11 +99,11 @@ def test_a_command_that_only_looks_works_while_another_process_writes(
     for n in range(2):
         assert main(["remember", f"peanuts {n}"]) == 0
     capsys.readouterr()
-    with closing(sqlite3.connect(tmp_path / "commonplace.db")) as reader:
-        first, second = (row[0] for row in reader.execute("SELECT id FROM memories ORDER BY seq"))
-    given = [{"FIRST": first, "SECOND": second}.get(word, word) for word in COMMANDS[command]]
-    with write_lock(tmp_path / "commonplace.db"):
-        code = main([*given, "--json"])
+    with raw_database(tmp_path / "commonplace.db") as other:
+        first, second = (id for (id,) in other.rows("SELECT id FROM memories ORDER BY seq"))
+        given = [{"FIRST": first, "SECOND": second}.get(word, word) for word in COMMANDS[command]]
+        with other.write_lock():
+            code = main([*given, "--json"])
     assert code == 0, capsys.readouterr()
 
 

@@ -81,22 +81,22 @@ def serve(
     run(config, lambda url, is_open: announce(config, url, is_open), log_level=log_level)
 
 
+def _shown_place(config: Config) -> str:
+    """Where memories are kept. What is printed here ends in logs: without the password of a database."""
+    from commonplace.stores.urls import shown_url
+
+    return shown_url(config.store) if config.store else str(config.data)
+
+
 def _announce_json(config: Config, url: str, is_open: bool) -> None:
-    emit(
-        {
-            "page": f"{config.public_address(url)}/ui/",
-            "url": url,
-            "data": str(config.store or config.data),
-            "open": is_open,
-        }
-    )
+    emit({"page": f"{config.public_address(url)}/ui/", "url": url, "data": _shown_place(config), "open": is_open})
     sys.stdout.flush()
 
 
 def _announce(config: Config, url: str, is_open: bool) -> None:
     """The page first, then where the data is, and a first command that works as it is printed."""
     line(f"Open {config.public_address(url)}/ui/ in a browser.")
-    line(f"Commonplace is listening on {url}  (data: {config.store or config.data})")
+    line(f"Commonplace is listening on {url}  (data: {_shown_place(config)})")
     if is_open:
         line("Open to this machine only, without tokens; `commonplace token create` asks for one from then on.")
         auth = ""

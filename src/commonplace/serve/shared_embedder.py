@@ -69,6 +69,8 @@ class Advertisement:
         if fcntl is None:
             return
         try:
+            # Where the store is a database, nobody else has made it.
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT | _OPEN_FLAGS, 0o600)
         except OSError:
             return  # a folder that cannot be written to; the others load their own model

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from server_process import environment
+from tampering import traces
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.sdk import Memory
@@ -110,10 +112,6 @@ def test_no_byte_of_an_erased_statement_is_left_after_closing(tmp_path: Path, cl
     mark = "zyxwvut-erase-me-7391"
     path = tmp_path / "data" / "commonplace.db"
 
-    def traces() -> list[str]:
-        files = [p for p in path.parent.rglob("*") if p.is_file()]
-        return [p.name for p in files if mark.encode() in p.read_bytes()]
-
     with open_subject(SqliteStore(path, clock), clock) as (subject, run):
         for i in range(60):
             run(
@@ -129,10 +127,10 @@ def test_no_byte_of_an_erased_statement_is_left_after_closing(tmp_path: Path, cl
                 WHO, "agent", subject="Bob", predicate="is", object=mark, provenance=source
             )
         )
-        assert traces()
+        assert traces(path.parent, mark)
         assert len(run(subject.engine.graph.erase(WHO, "agent", mark)).ids) == 60
         run(subject.forget(source, hard_delete=True))
-    assert traces() == []
+    assert traces(path.parent, mark) == []
 
 
 _WRITER = """
@@ -154,8 +152,8 @@ asyncio.run(main())
 def test_of_many_processes_at_once_one_statement_stands(tmp_path: Path) -> None:
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", _WRITER, str(tmp_path), str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True,
+            [sys.executable, "-c", _WRITER, str(tmp_path), str(n)], env=environment(tmp_path), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
         for n in range(3)
     ]  # fmt: skip

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from tampering import traces
 
 from commonplace.config import RedactionConfig
 from commonplace.embedders.hashing import HashingEmbedder
@@ -100,7 +101,8 @@ def test_a_secret_is_taken_out_of_everything_a_statement_says(
         await engine.close()
 
     asyncio.run(tell())
-    assert secret.encode() not in (tmp_path / "commonplace.db").read_bytes()
+    assert traces(tmp_path, FACT["object"])
+    assert traces(tmp_path, secret) == []
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import apsw
 import pytest
-from tampering import drop_guards
+from tampering import raw_database
 
 from commonplace.engine.ledger import audit
 from commonplace.engine.types import Draft, Query
@@ -29,7 +28,7 @@ def test_a_chain_survives_erasure_through_the_engine(subject: Subject, run: Any)
     ("damage", "bad"),
     [
         ("UPDATE audit SET principal = 'nobody' WHERE n = 2", 2),
-        ("UPDATE audit_parts SET payload = x'7b7d' WHERE n = 3", 3),
+        ("UPDATE audit_parts SET payload = PAYLOAD WHERE n = 3", 3),
         ("UPDATE audit_parts SET memory_id = 'x' WHERE n = 3", 3),
         ("DELETE FROM audit_parts WHERE n = 1", 1),
         ("DELETE FROM audit WHERE n = 2", 3),
@@ -42,10 +41,9 @@ def test_a_file_changed_behind_our_back_is_found_out(tmp_path: Any, clock: FakeC
     with open_subject(SqliteStore(path, clock), clock) as (subject, run):
         for i in range(5):
             run(subject.remember(f"fact {i}"))
-    db = apsw.Connection(str(path))
-    drop_guards(db)
-    db.execute(damage)
-    db.close()
+    with raw_database(path) as db:
+        db.drop_guards()
+        db.change(damage.replace("PAYLOAD", db.bytes_literal(b"{}")))
     with open_subject(SqliteStore(path, clock), clock) as (subject, run):
         assert run(subject.engine.ledger.verify(WHO)).first_bad == bad
 

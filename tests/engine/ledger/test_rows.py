@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
+from tampering import raw_database
 
 from commonplace.engine.ledger import rows
 from commonplace.engine.types import Draft
@@ -72,15 +72,25 @@ _OTHER = {
     "privacy": '\'{"share_with":["*"]}\'',
     "supersedes": "'[\"y\"]'",
     "aliases": "'[\"y\"]'",
-    "salt": "x'00'",
+    "salt": "SALT",
     "status": "'archived'",
     "type": "'emotional'",
-    "scope_id": "2",
+    "scope_id": "(SELECT max(id) FROM scopes)",
 }
+_TRIPLE = (
+    "id, scope_id, subject, predicate, object, subject_key, object_key, valid_from, valid_to, confidence, provenance, "
+    "asserted_by, memory_id"
+)
+
+
+def _other(column: str) -> str:
+    return _OTHER.get(column, "'7'")
+
+
 CHANGES = [
-    *((f"UPDATE memories SET {column} = {_OTHER.get(column, '7')} WHERE title = 't'", column)
+    *((f"UPDATE memories SET {column} = {_other(column)} WHERE title = 't'", column)
       for column in VERSION_COLUMNS if column not in _NOT_TOLD),
-    *((f"UPDATE versions SET {column} = {_OTHER.get(column, '7')} WHERE content = 'changed fact'", f"earlier {column}")
+    *((f"UPDATE versions SET {column} = {_other(column)} WHERE content = 'changed fact'", f"earlier {column}")
       for column in VERSION_COLUMNS if column not in _NOT_TOLD | {"demotion"}),
     ("UPDATE memories SET status = 'live' WHERE content = 'forgotten fact'", "a forgotten one brought back"),
     ("UPDATE memories SET content = content || '!'", "every text"),
@@ -95,19 +105,17 @@ CHANGES = [
     ("UPDATE triples SET confidence = 0.5 WHERE object = 'Graz'", "how sure"),
     ("UPDATE triples SET provenance = 'hearsay' WHERE object = 'Graz'", "from where"),
     ("DELETE FROM triples WHERE object = 'Ulm'", "a statement removed"),
-    ("INSERT INTO triples SELECT 99, 'x', scope_id, subject, 'likes', object, subject_key, object_key, valid_from, "
-     "valid_to, confidence, provenance, asserted_by, memory_id FROM triples LIMIT 1", "a statement added"),
+    (f"INSERT INTO triples({_TRIPLE}) SELECT 'x', {_TRIPLE.removeprefix('id, ').replace('predicate', repr('likes'))} "
+     "FROM triples LIMIT 1", "a statement added"),
 ]  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("sql", "what"), CHANGES, ids=[what for _, what in CHANGES])
 def test_a_row_changed_behind_our_back_is_found(path: Path, clock: FakeClock, sql: str, what: str) -> None:
-    db = apsw.Connection(str(path))
-    db.execute("INSERT OR IGNORE INTO scopes VALUES(2, 1, 'other')")
-    db.execute(sql)
-    assert db.changes() > 0, "the damage must be one"
-    db.close()
+    with raw_database(path) as db:
+        db.change("INSERT INTO scopes(tenant_id, agent_id) SELECT min(id), 'other' FROM tenants WHERE name = 'local'")
+        assert db.change(sql.replace("SALT", db.bytes_literal(b"\0"))) > 0, "the damage must be one"
     with open_subject(SqliteStore(path, clock), clock) as (subject, run):
         verified = run(subject.engine.ledger.verify(WHO))
         assert verified.problem is not None, what
@@ -158,9 +166,8 @@ def test_each_tenant_is_compared_with_its_own_ledger(path: Path, clock: FakeCloc
     other = Principal("bob", "acme")
     with open_subject(SqliteStore(path, clock), clock) as (subject, run):
         run(subject.engine.remember(other, Draft("agent", "semantic", "theirs")))
-    db = apsw.Connection(str(path))
-    db.execute("UPDATE memories SET user_id = 'bob' WHERE content = 'theirs'")
-    db.close()
+    with raw_database(path) as db:
+        db.change("UPDATE memories SET user_id = 'bob' WHERE content = 'theirs'")
     with open_subject(SqliteStore(path, clock), clock) as (subject, run):
         assert verdict(subject, run) is None
         assert run(subject.engine.ledger.verify(other)).problem is not None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from tampering import rewrite_ledger
+
 from commonplace.config import AuditConfig
 from commonplace.engine.core import Settings
 from commonplace.engine.engine import Engine
@@ -32,7 +34,7 @@ def test_every_tenants_ledger_is_exported_when_it_is_due(tmp_path: Path, clock: 
         clock.advance(60_000)
         assert "audit" in [report.job for report in await engine.lifecycle.tick()]
         assert "audit_export" not in await engine.upkeep.status(WHO)
-        store._tenants["local"].audit = ()  # as if someone had cut it off
+        rewrite_ledger(store, "local", ())  # as if someone had cut it off
         assert "was cut off" in str((await engine.lifecycle.run(WHO, "audit")).error)
         assert "was cut off" in (await engine.upkeep.status(WHO))["audit_export"]["error"]
         await engine.close()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from stored_records import stored_records
+from tampering import traces
 
 from commonplace.engine.governance.decisions import Decision
 from commonplace.engine.types import Draft, Forget
@@ -220,11 +221,10 @@ def test_no_file_holds_a_byte_of_what_was_erased(tmp_path: Path, clock: FakeCloc
                 if decision is not None:
                     run(subject.engine.reviews.decide(WHO, staged.review_id, decision))
             run(subject.recall(mark, agent))
-        traces = [p for p in data.rglob("*") if p.is_file() and mark.encode() in p.read_bytes()]
-        assert traces
+        assert traces(data, mark)
         request = Forget("one", filter={"user_id": f"{mark}-user"}, hard_delete=True, all_agents=True, cascade=True)
         assert len(run(subject.engine.forget(WHO, request)).ids) == 10
-    assert [p.name for p in data.rglob("*") if p.is_file() and mark.encode() in p.read_bytes()] == []
+    assert traces(data, mark) == []
 
 
 def test_what_stays_tied_after_an_erasure_is_as_the_ledger_says(subject: Subject, run: Any) -> None:

@@ -13,10 +13,12 @@ from stored_records import stored_records
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine
+from commonplace.engine.core import BACKUP, SYSTEM
 from commonplace.engine.governance.decisions import Decision
 from commonplace.engine.memory.erase import must_erase
 from commonplace.engine.memory.forget import by_filter, preview_of, status_label
 from commonplace.engine.types import Draft, Expire, Forget
+from commonplace.stores.base import Record
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import START, WHO, FakeClock, Subject
 from commonplace.wire.errors import Conflict, Forbidden, ValidationError
@@ -105,9 +107,9 @@ def test_previews_show_what_reads_hide_by_name_only(subject: Subject, run: Any) 
 def test_where_backups_lie_is_told_to_the_operator_alone(tmp_path: Path, clock: FakeClock) -> None:
     async def scenario() -> None:
         engine = await Engine.open(SqliteStore(tmp_path / "commonplace.db", clock), HashingEmbedder(), clock=clock)
-        path = tmp_path / "backup.db"
-        await engine.upkeep.backup(WHO, path)
-        for who, told in ((WHO, [str(path)]), (Principal("a", role="writer"), [])):
+        noted = Record(BACKUP, "b", {"path": "copy.db", "at": clock()})
+        await engine._core.transact(SYSTEM, lambda tx: tx.put_record(noted))
+        for who, told in ((WHO, ["copy.db"]), (Principal("a", role="writer"), [])):
             kept = await engine.remember(WHO, Draft("agent", "semantic", "x"))
             gone = await engine.forget(who, Forget("agent", [kept.id], hard_delete=True))
             assert (gone.backups, gone.backup_count) == (told, 1)

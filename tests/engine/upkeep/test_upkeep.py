@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tampering import drop_guards
+from tampering import raw_database
 
 from commonplace.config import RedactionConfig
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine
 from commonplace.engine.core import BACKUP, IDEMPOTENCY, SYSTEM, Settings
 from commonplace.engine.types import Draft, Query
+from commonplace.stores.base import Record
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import WHO, FakeClock, Subject, open_subject
@@ -99,7 +100,7 @@ def files(tmp_path: Path, clock: FakeClock) -> Any:
         yield pair
 
 
-def test_a_doctor_checks_the_chain_of_every_tenant(files: Any) -> None:
+def test_a_doctor_checks_the_chain_of_every_tenant(files: Any, tmp_path: Path) -> None:
     subject, run = files
     run(subject.remember("x"))
     run(subject.engine.remember(Principal("eve", "acme"), Draft("agent", "semantic", "x")))
@@ -107,8 +108,9 @@ def test_a_doctor_checks_the_chain_of_every_tenant(files: Any) -> None:
     for tenant in ("local", "acme"):
         assert (findings[f"audit of {tenant}"].ok, findings[f"audit of {tenant}"].detail) == (True, "ok")
     assert all(finding.ok for finding in findings.values())
-    drop_guards(subject.store._db)
-    subject.store._db.execute("UPDATE audit SET principal = 'nobody' WHERE n = 1 AND principal = 'eve'")
+    with raw_database(tmp_path / "data" / "commonplace.db") as db:
+        db.drop_guards()
+        db.change("UPDATE audit SET principal = 'nobody' WHERE n = 1 AND principal = 'eve'")
     findings = {finding.check: finding for finding in run(subject.engine.upkeep.doctor(WHO, repair=False))}
     assert findings["audit of local"].ok
     assert (findings["audit of acme"].ok, findings["audit of acme"].detail) == (
@@ -170,8 +172,9 @@ def test_compacting_tidies_what_is_over(files: Any, tmp_path: Path) -> None:
     subject, run = files
     gone, kept = tmp_path / "gone.db", tmp_path / "kept.db"
     for target in (gone, kept):
-        run(subject.engine.upkeep.backup(WHO, target))
-    gone.unlink()
+        noted = Record(BACKUP, str(target), {"path": str(target), "at": subject.clock()})
+        run(subject.store.transact(SYSTEM, lambda tx, noted=noted: tx.put_record(noted)))
+    kept.touch()
     run(subject.engine.remember(WHO, Draft("agent", "semantic", "old"), idempotency_key="old"))
     promised = run(subject.remember("promised", privacy={"retain": 1}))
     idle = run(subject.engine.runs.start(WHO))
