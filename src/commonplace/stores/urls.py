@@ -112,12 +112,18 @@ def folder_of(place: str, parent: Path | None) -> Path | None:
     return parent / place if parent is not None and is_name else None
 
 
+def database_file(url: str) -> Path | None:
+    """The file that an embedded store keeps everything in; None of any other store."""
+    scheme, _, place = split_options(url)[0].partition("://")
+    return Path(place).expanduser() if scheme in _FILES and place not in ("", ":memory:") else None
+
+
 def is_begun(url: str) -> bool:
     """Whether opening it makes nothing; of what is no file the store itself says whether it is there."""
     if url.partition("://")[0] not in _FILES:
         return not is_passing(url)
-    place = split_options(url)[0].partition("://")[2]
-    return place not in ("", ":memory:") and Path(place).expanduser().exists()
+    database = database_file(url)
+    return database is not None and database.exists()
 
 
 def is_passing(url: str) -> bool:
