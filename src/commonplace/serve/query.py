@@ -12,7 +12,7 @@ from commonplace.wire.plain import check_field
 from commonplace.wire.validate import schema
 
 Form = Literal["plain", "comma-separated", "json"]
-_JSON_TEXT = {"type": "string", "minLength": 1, "maxLength": 16_384}
+_JSON_TEXT: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 16_384}
 
 
 class Parameter:
@@ -82,8 +82,8 @@ def _parameter(rules: Mapping[str, Any], required: bool) -> Parameter:
             text = {"description": f"{rules['description']} Comma-separated.", "type": "string"}
             return Parameter(text, required=required, form="comma-separated")
         case "object":
-            text = {"description": f"{rules['description']} Written as a JSON object.", **_JSON_TEXT}
-            return Parameter(text, required=required, form="json")
+            written: dict[str, Any] = {"description": f"{rules['description']} Written as a JSON object.", **_JSON_TEXT}
+            return Parameter(written, required=required, form="json")
     return Parameter(rules, required=required)
 
 
