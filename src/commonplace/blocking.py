@@ -9,7 +9,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, Concatenate, ParamSpec, Self
 
-from commonplace.interface import MemoryInterface, T
+from commonplace.interface import MemoryInterface
+from commonplace.interface.base import T
 from commonplace.wire.errors import Unavailable
 
 P = ParamSpec("P")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from commonplace.interface import Document, MemoryInterface
+from commonplace.interface import MemoryInterface
+from commonplace.interface.base import Document
 
 
 class Procedure:

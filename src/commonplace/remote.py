@@ -11,7 +11,8 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from commonplace.blocking import BlockingMemory
-from commonplace.interface import Document, Documents, MemoryInterface, T
+from commonplace.interface import MemoryInterface
+from commonplace.interface.base import Document, Documents, T
 from commonplace.wire.errors import Fault, fault_of
 from commonplace.wire.http_client import DEFAULT_URL, JsonClient
 from commonplace.wire.models import Message, RememberResponse

@@ -16,7 +16,8 @@ from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_embedder
 from commonplace.engine import Engine, GovernanceClient, Progress, Settings
 from commonplace.engine_factory import open_engine
-from commonplace.interface import Document, Documents, MemoryInterface, T
+from commonplace.interface import MemoryInterface
+from commonplace.interface.base import Document, Documents, T
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.memory_store import MemoryStore
 from commonplace.wire.models import DecideRequest, EditReviewRequest, RememberResponse

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from postgres_databases import empty_database
 
-from commonplace.stores.base import Finding
+from commonplace.stores.optional import Finding
 from commonplace.stores.postgres.store import PostgresStore
 from commonplace.testing import FakeClock
 from commonplace.testing.subject import Subject, open_subject

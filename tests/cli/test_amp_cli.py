@@ -227,7 +227,11 @@ def test_a_record_that_waits_for_approval_says_so(amp: AmpCli) -> None:
         (("get", "nope"), "no record nope"),
         (("agent-status",), "say which agent"),
         (("forget",), "No such command"),
-        (("status", "--url", "nonsense"), "--url takes a server's address"),
+        (
+            ("status", "--url", "nonsense"),
+            "'nonsense' is not a server's address; write for example http://127.0.0.1:8420",
+        ),
+        (("status", "--url", "http://127.0.0.1:9", "--token", "a b"), "the token holds a character that no token has"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_1(amp: AmpCli, args: tuple[str, ...], says: str) -> None:
@@ -263,7 +267,7 @@ def test_no_verb_speaks_to_a_server_unless_told_which(amp: AmpCli, monkeypatch: 
         raise ConnectionRefusedError
 
     monkeypatch.setattr("socket.socket.connect", refuse)
-    monkeypatch.setenv("COMMONPLACE_TOKEN", "a token for when a server is named")
+    monkeypatch.setenv("COMMONPLACE_TOKEN", "for-when-a-server-is-named")
     for verb in (
         (*LESSON, "--id", "pooling"), ("search", "pooling"), ("get", "pooling"), ("list",), ("status",),
         ("agent-status", "radarr"), ("delete", "pooling"),

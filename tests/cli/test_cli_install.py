@@ -12,7 +12,7 @@ import pytest
 
 from commonplace import __version__
 from commonplace.cli.serve import _ways_to_connect
-from commonplace.cli.support import clients
+from commonplace.cli.support import client_settings
 from commonplace.cli.support.clients import CLIENTS
 from commonplace.cli.support.mcp_arguments import McpArguments, client_variables
 from commonplace.config import Config, standard_folder
@@ -205,8 +205,8 @@ def test_settings_that_changed_meanwhile_are_not_written_over(cli, home: Path, m
         settings.write_text('{"a": 2}')  # as the client itself does all the time
         return really(*given)
 
-    really = clients.with_server
-    monkeypatch.setattr(clients, "with_server", with_server)
+    really = client_settings.with_server
+    monkeypatch.setattr(client_settings, "with_server", with_server)
     ran = cli("install", "--client", "claude-code", "--yes")
     assert ran.code == 1
     assert "meanwhile" in ran.err

@@ -12,7 +12,7 @@ import pytest
 
 from commonplace.cli.app import COMMANDS, _suggestion
 from commonplace.cli.support.explanation import bar
-from commonplace.cli.support.output import column_widths
+from commonplace.cli.support.tables import column_widths
 
 OnTerminal = Callable[..., tuple[int, str]]
 

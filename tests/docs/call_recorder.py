@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from commonplace.stores.base import FileUpkeep, Primary, Reindexable
+from commonplace.stores.base import Primary
+from commonplace.stores.optional import FileUpkeep, Reindexable
 
 Document = dict[str, Any]
 

@@ -16,7 +16,8 @@ import pytest
 from commonplace.embedders.base import Embedder, Vectors
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine
-from commonplace.engine.core import RANK, Core, StaleRead, memory_not_found, require_role
+from commonplace.engine.checks import RANK
+from commonplace.engine.core import Core, StaleRead
 from commonplace.engine.memory.passages import indexed_text, passages
 from commonplace.engine.recall import relevance
 from commonplace.engine.types import Draft, Query, RecallResult
@@ -320,21 +321,15 @@ def test_a_missing_model_refuses_no_memory_and_is_forgiven(clock: FakeClock) -> 
 
 @pytest.mark.parametrize("needed", RANK)
 @pytest.mark.parametrize("role", RANK)
-def test_a_role_includes_those_below_it(role: Any, needed: Any) -> None:
+def test_a_role_holds_for_the_agents_one_may_use(role: Any, needed: Any) -> None:
     core, who = Core(InMemory(FakeClock())), Principal("alice", role=role, agents=("ada",))
-    if list(RANK).index(role) >= list(RANK).index(needed):
+    if RANK[role] >= RANK[needed]:
         core.require(who, "ada", needed)
         with pytest.raises(Forbidden, match="alice may not use agent 'bea'"):
             core.require(who, "bea", needed)
     else:
         with pytest.raises(Forbidden, match=f"alice is a {role}; this needs the role {needed}"):
-            require_role(who, needed)
-
-
-def test_what_is_not_there_is_told_with_a_way_to_look() -> None:
-    fault = memory_not_found("ada", "x")
-    assert fault.summary == "no memory x for agent ada"
-    assert fault.hint == "`commonplace list --agent ada` shows what there is"
+            core.require(who, "ada", needed)
 
 
 # vectors

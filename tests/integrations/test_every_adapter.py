@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
 import re
@@ -79,6 +80,16 @@ def test_importing_it_loads_no_engine(module: str) -> None:
         "HEAVY", "{'commonplace.sdk', 'commonplace.engine', 'onnxruntime', 'apsw'}"
     ))  # fmt: skip
     assert (heavy.returncode, heavy.stdout.strip()) == (0, "[]"), heavy.stderr
+
+
+@pytest.mark.parametrize("module", ADAPTERS)
+def test_every_parameter_that_it_is_made_with_has_a_name(module: str) -> None:
+    """An editor shows them, and one that is misspelt is refused."""
+    tree = ast.parse((PACKAGE / f"{module}.py").read_text("utf-8"))
+    made = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
+            and node.name in ("__init__", "from_defaults")]  # fmt: skip
+    assert made
+    assert [node.name for node in made if node.args.vararg or node.args.kwarg] == []
 
 
 @pytest.mark.parametrize("module", ADAPTERS)

@@ -6,11 +6,13 @@ import asyncio
 import json
 import subprocess
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from server_process import ServerProcess, command, environment
+from mcp_process import run_mcp
+from server_process import ServerProcess, command, environment, run_server
 
 from commonplace import Memory, RemoteMemory
 from commonplace.dialects.mrp import Mrp
@@ -35,6 +37,23 @@ class Place:
 
     def post(self, path: str, body: Document) -> str:
         return self.server.post(path, body).body.decode()
+
+    def rpc(self, method: str, params: Document) -> str:
+        return self.post("/v0/rpc", {"jsonrpc": "2.0", "id": 1, "method": f"memory.{method}", "params": params})
+
+    def stdio(self, tool: str, arguments: Document) -> str:
+        with run_mcp(self.data, "--tools", "all") as process:
+            process.greet()
+            return json.dumps(process.ask("tools/call", {"name": tool, "arguments": arguments}))
+
+    def trusty(self, agent: str, tool: str, **arguments: Any) -> str:
+        """A tool of trusty-memory, in the agent's palace."""
+        self.tool("/mcp/trusty", "palace_create", {"name": agent})
+        return self.tool("/mcp/trusty", tool, {"palace": agent, **arguments})
+
+    def reviews(self, agent: str) -> list[Document]:
+        """Those that wait."""
+        return [each for each in self.server.get("/v0/reviews").json["reviews"] if each["agent_id"] == agent]
 
     def command(self, *args: str) -> str:
         ran = subprocess.run(
@@ -63,8 +82,24 @@ class Place:
         return asyncio.run(run())
 
 
+@contextmanager
+def run_place(data: Path, rules: str) -> Iterator[Place]:
+    (data / "commonplace.toml").write_text(rules, "utf-8")
+    with run_server(data) as server:
+        yield Place(server, data)
+
+
 def said(agent: str, text: str) -> Document:
     return {"agent_id": agent, "type": "semantic", "content": text}
+
+
+def fact(text: str) -> Document:
+    return {"subject": "it", "predicate": "is", "object": text}
+
+
+def lesson(agent: str, text: str, **more: Any) -> Document:
+    """As AMP has it."""
+    return {"type": "lesson", "agent": agent, "title": "it", "content": text, **more}
 
 
 def keep_attestation(at: Place, agent: str, text: str, **more: Any) -> str:

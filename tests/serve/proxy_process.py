@@ -11,34 +11,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from certificates import NAME, Certificate
-from server_process import SECONDS, Answer, ServerProcess
+from server_process import SECONDS, ServerProcess
 
 PROGRAM = Path(__file__).with_name("proxy_program.py")
 
 
 @dataclass
 class ProxiedServer(ServerProcess):
-    """`url` is the proxy's own, by name; `call` puts the prefix before each path, and sends the token."""
+    """`url` is the proxy's own, by name; a call has the prefix before its path, and the token."""
 
     behind: int = 0  # the port of the proxy
     prefix: str = ""
     token: str = ""
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        *,
-        token: str | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> Answer:
-        given = {"Host": f"{NAME}:{self.behind}", **(headers or {})}
-        own = path if path.startswith(f"{self.prefix}/") else f"{self.prefix}{path}"
-        return super().call(method, own, body, token=self.token if token is None else token, headers=given)
+    def _path(self, path: str) -> str:
+        return path if path.startswith(f"{self.prefix}/") else f"{self.prefix}{path}"
+
+    def _headers(self, token: str | None) -> dict[str, str]:
+        return {"Host": f"{NAME}:{self.behind}", **super()._headers(self.token if token is None else token)}
 
     def _connection(self) -> http.client.HTTPConnection:
         return http.client.HTTPSConnection("127.0.0.1", self.behind, timeout=SECONDS, context=self.tls)

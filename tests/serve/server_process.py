@@ -70,12 +70,17 @@ class ServerProcess:
         connection = self._connection()
         try:
             data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-            given = {"Authorization": f"Bearer {token}"} if token else {}
-            connection.request(method, path, data, {**given, **(headers or {})})
+            connection.request(method, self._path(path), data, {**self._headers(token), **(headers or {})})
             response = connection.getresponse()
             return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
         finally:
             connection.close()
+
+    def _path(self, path: str) -> str:
+        return path
+
+    def _headers(self, token: str | None) -> dict[str, str]:
+        return {"Authorization": f"Bearer {token}"} if token else {}
 
     def _connection(self) -> http.client.HTTPConnection:
         if self.tls is None:

@@ -84,7 +84,7 @@ def test_an_issuer_that_is_down_is_believed_for_an_hour() -> None:
     remote.now += STALE_SECONDS
     assert remote.find("a")
     remote.now += 1
-    with pytest.raises(Unavailable, match=f"the keys of {ISSUER} cannot be had: connection refused"):
+    with pytest.raises(Unavailable, match=f"the keys of {ISSUER} could not be fetched: connection refused"):
         remote.find("a")
     remote.failing = None
     assert remote.find("a")

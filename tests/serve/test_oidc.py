@@ -47,8 +47,8 @@ def _changed(token: str) -> str:
 
 
 REFUSED = {
-    "expired": (KEY.sign(claims(exp=NOW - 31)), "this token expired at 2027-01-15T07:59:29Z; get a new one from"),
-    "not yet": (KEY.sign(claims(nbf=NOW + 31)), "this token is not good before 2027-01-15T08:00:31Z"),
+    "expired": (KEY.sign(claims(exp=NOW - 31)), "this token expired at 2027-01-15T07:59:29.000Z; get a new one from"),
+    "not yet": (KEY.sign(claims(nbf=NOW + 31)), "this token is not good before 2027-01-15T08:00:31.000Z"),
     "foreign audience": (KEY.sign(claims(aud="https://other.example")),
                          "this token is for 'https://other.example', and this server is 'https://memory.example.org'"),
     "foreign audiences": (KEY.sign(claims(aud=["a", "b"])), "this token is for ['a', 'b']"),

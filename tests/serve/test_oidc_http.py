@@ -81,7 +81,7 @@ def test_what_is_not_good_is_refused_everywhere(trusting: Trusting) -> None:
     issuer = trusting.issuer
     claims = issuer.claims(trusting.audience)
     bad = {
-        "expired": (trusting.token(exp=1_600_000_000), "this token expired at 2020-09-13T12:26:40Z"),
+        "expired": (trusting.token(exp=1_600_000_000), "this token expired at 2020-09-13T12:26:40.000Z"),
         "foreign audience": (issuer.token("https://other.example"), "this token is for 'https://other.example'"),
         "wrong issuer": (trusting.token(iss="https://evil.example"), "this token is by 'https://evil.example'"),
         "unknown key": (SigningKey("unknown").sign(claims), "is signed with the key 'unknown'"),
@@ -190,7 +190,7 @@ def test_an_issuer_that_cannot_be_reached_is_our_failure_and_no_way_in(tmp_path:
         issuer.down = True
         answer = server.get("/v0/health", token=issuer.token(audience, org="local", agents="*"))
         assert (answer.status, answer.code) == (503, "unavailable")
-        assert f"the keys of {issuer.url} cannot be had: it answered 503" in answer.json["error"]["message"]
+        assert f"the keys of {issuer.url} could not be fetched: it answered 503" in answer.json["error"]["message"]
         assert server.get("/healthz").status == 200
         assert server.get("/v0/health").status == 401, "the server is not open for it"
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from governed_place import Document, Place, everything, keep_attestation, said
-from mcp_process import run_mcp
+from governed_place import Place, everything, fact, keep_attestation, lesson, run_place, said
 from server_process import run_server
 
 pytestmark = pytest.mark.process
@@ -43,54 +41,22 @@ when = { content = "narwhal", operation = "recall" }
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    data = tmp_path_factory.mktemp("governed")
-    (data / "commonplace.toml").write_text(RULES, "utf-8")
-    with run_server(data) as server:
-        yield Place(server, data)
+    with run_place(tmp_path_factory.mktemp("governed"), RULES) as governed:
+        yield governed
 
 
 def _harmless(at: Place, agent: str) -> str:
     return str(at.server.post("/v0/remember", said(agent, "harmless")).json["id"])
 
 
-def _stdio(at: Place, agent: str, text: str) -> str:
-    with run_mcp(at.data, "--tools", "full") as process:
-        process.greet()
-        return json.dumps(process.ask("tools/call", {"name": "remember", "arguments": said(agent, text)}))
-
-
-def _trusty(at: Place, agent: str, text: str) -> str:
-    at.tool("/mcp/trusty", "palace_create", {"name": agent})
-    return at.tool("/mcp/trusty", "memory_remember", {"palace": agent, "text": text})
-
-
-def _trusty_fact(at: Place, agent: str, text: str) -> str:
-    at.tool("/mcp/trusty", "palace_create", {"name": agent})
-    fact = {"palace": agent, "subject": "it", "predicate": "is", "object": text}
-    return at.tool("/mcp/trusty", "kg_assert", fact)
-
-
 def _amp_replace(at: Place, agent: str, text: str) -> str:
-    record = {"type": "lesson", "agent": agent, "id": "x", "title": "t", "content": "harmless"}
-    at.post("/amp/store", {"record": record})
-    return at.post("/amp/store", {"record": {**record, "content": text}})
+    at.post("/amp/store", {"record": lesson(agent, "harmless", id="x")})
+    return at.post("/amp/store", {"record": lesson(agent, text, id="x")})
 
 
 def _update(at: Place, agent: str, text: str) -> str:
     id = _harmless(at, agent)
     return at.server.call("PATCH", f"/v0/memories/{id}", {"agent_id": agent, "content": text}).body.decode()
-
-
-def _rpc(method: str) -> Callable[[Place, str, str], str]:
-    def send(at: Place, agent: str, text: str) -> str:
-        params = said(agent, text)
-        if method == "kg_assert":
-            params = {"agent_id": agent, "subject": "it", "predicate": "is", "object": text}
-        if method == "update":
-            params = {"agent_id": agent, "id": _harmless(at, agent), "content": text}
-        return at.post("/v0/rpc", {"jsonrpc": "2.0", "id": 1, "method": f"memory.{method}", "params": params})
-
-    return send
 
 
 WAYS: dict[str, Callable[[Place, str, str], str]] = {
@@ -99,28 +65,26 @@ WAYS: dict[str, Callable[[Place, str, str], str]] = {
     "memorywire metadata": lambda at, agent, text: at.post(
         "/v0/remember", {**said(agent, "harmless"), "metadata": {"note": [text]}}
     ),
-    "JSON-RPC": _rpc("remember"), "JSON-RPC update": _rpc("update"), "JSON-RPC statement": _rpc("kg_assert"),
-    "update": _update,
-    "statement": lambda at, agent, text: at.post(
-        "/v0/kg/assert", {"agent_id": agent, "subject": "it", "predicate": "is", "object": text}
+    "JSON-RPC": lambda at, agent, text: at.rpc("remember", said(agent, text)),
+    "JSON-RPC update": lambda at, agent, text: at.rpc(
+        "update", {"agent_id": agent, "id": _harmless(at, agent), "content": text}
     ),
+    "JSON-RPC statement": lambda at, agent, text: at.rpc("kg_assert", {"agent_id": agent, **fact(text)}),
+    "update": _update,
+    "statement": lambda at, agent, text: at.post("/v0/kg/assert", {"agent_id": agent, **fact(text)}),
     "MCP": lambda at, agent, text: at.tool("/mcp/full", "remember", said(agent, text)),
     "MCP update": lambda at, agent, text: at.tool(
         "/mcp/full", "update", {"agent_id": agent, "id": _harmless(at, agent), "content": text}
     ),
-    "MCP statement": lambda at, agent, text: at.tool(
-        "/mcp/full", "graph_assert", {"agent_id": agent, "subject": "it", "predicate": "is", "object": text}
-    ),
-    "MCP on stdio": _stdio,
-    "AMP": lambda at, agent, text: at.post(
-        "/amp/store", {"record": {"type": "lesson", "agent": agent, "title": "t", "content": text}}
-    ),
-    "AMP tool": lambda at, agent, text: at.tool(
-        "/mcp/amp", "amp_store", {"record": {"type": "lesson", "agent": agent, "title": "t", "content": text}}
-    ),
+    "MCP statement": lambda at, agent, text: at.tool("/mcp/full", "graph_assert", {"agent_id": agent, **fact(text)}),
+    "MCP on stdio": lambda at, agent, text: at.stdio("remember", said(agent, text)),
+    "AMP": lambda at, agent, text: at.post("/amp/store", {"record": lesson(agent, text)}),
+    "AMP tool": lambda at, agent, text: at.tool("/mcp/amp", "amp_store", {"record": lesson(agent, text)}),
     "AMP replace": _amp_replace,
     "OpenWOP": lambda at, agent, text: at.post("/openwop/memory", {"memoryRef": agent, "entry": {"content": text}}),
-    "trusty": _trusty, "trusty statement": _trusty_fact, "MRP": keep_attestation,
+    "trusty": lambda at, agent, text: at.trusty(agent, "memory_remember", text=text),
+    "trusty statement": lambda at, agent, text: at.trusty(agent, "kg_assert", **fact(text)),
+    "MRP": keep_attestation,
     "SDK": lambda at, agent, text: at.local(lambda memory: memory.remember(text, agent_id=agent)),
     "SDK of a server": lambda at, agent, text: at.remote(lambda memory: memory.remember(text, agent_id=agent)),
     "CLI": lambda at, agent, text: at.command("remember", text, "--agent", agent),
@@ -137,8 +101,7 @@ def test_a_rule_holds_whichever_way_it_comes(place: Place, way: str) -> None:
 
     answer = WAYS[way](place, agent, "it is an okapi")
     assert "pending" in answer, answer
-    found = [r for r in place.server.get("/v0/reviews").json["reviews"] if r["agent_id"] == agent]
-    (review,) = [r for r in found if r.get("rule") == "reviewed"]
+    (review,) = [review for review in place.reviews(agent) if review.get("rule") == "reviewed"]
     assert "okapi" not in everything(place, agent), "invisible on every protocol until it is approved"
     decided = place.server.post(f"/v0/reviews/{review['id']}", {"approved": True})
     assert decided.status == 200, decided.body
@@ -178,20 +141,16 @@ def test_what_a_rule_keeps_is_forgotten_only_when_approved_whichever_way(place: 
     answer = FORGETS[way](place, agent, id)
     assert "pending" in answer or '"removed":false' in answer, answer
     assert "heron" in everything(place, agent)
-    (review,) = [r for r in place.server.get("/v0/reviews").json["reviews"] if r["agent_id"] == agent]
+    (review,) = place.reviews(agent)
     assert (review["operation"], review["rule"]) == ("forget", "kept")
     assert place.server.post(f"/v0/reviews/{review['id']}", {"approved": True}).status == 200
     assert "heron" not in everything(place, agent)
 
 
-def _json_rpc(at: Place, method: str, params: Document) -> str:
-    return at.post("/v0/rpc", {"jsonrpc": "2.0", "id": 1, "method": f"memory.{method}", "params": params})
-
-
 #: By agent, the id of a memory, and a time before it became what the rule withholds.
 UNREAD: dict[str, Callable[[Place, str, str, int], str]] = {
     "history": lambda at, a, id, then: at.server.get(f"/v0/memories/{id}/history?agent_id={a}").body.decode(),
-    "JSON-RPC history": lambda at, a, id, then: _json_rpc(at, "history", {"agent_id": a, "id": id}),
+    "JSON-RPC history": lambda at, a, id, then: at.rpc("history", {"agent_id": a, "id": id}),
     "CLI history": lambda at, a, id, then: at.command("history", id, "--agent", a),
     "SDK history": lambda at, a, id, then: at.local(lambda memory: memory.history(id, agent_id=a)),
     "SDK history of a server": lambda at, a, id, then: at.remote(lambda memory: memory.history(id, agent_id=a)),
@@ -207,8 +166,8 @@ UNREAD: dict[str, Callable[[Place, str, str, int], str]] = {
     "preview of a graph erase": lambda at, a, id, then: at.post(
         "/v0/preview/kg/erase", {"agent_id": a, "subject": "Alice"}
     ),
-    "JSON-RPC preview of a graph erase": lambda at, a, id, then: _json_rpc(
-        at, "preview_kg_erase", {"agent_id": a, "subject": "Alice"}
+    "JSON-RPC preview of a graph erase": lambda at, a, id, then: at.rpc(
+        "preview_kg_erase", {"agent_id": a, "subject": "Alice"}
     ),
     "what a statement replaced": lambda at, a, id, then: at.post(
         "/v0/kg/assert", {"agent_id": a, "subject": "Alice", "predicate": "narwhal", "object": "x"}
@@ -242,7 +201,7 @@ def test_what_a_recall_rule_withholds_is_read_no_other_way(place: Place, way: st
 UNNAMED: dict[str, Callable[[Place, str], str]] = {
     "ledger": lambda at, a: at.server.get(f"/v0/audit?agent_id={a}").body.decode(),
     "the page's ledger": lambda at, a: at.server.get(f"/ui/audit?agent={a}").body.decode(),
-    "JSON-RPC ledger": lambda at, a: _json_rpc(at, "audit", {"agent_id": a}),
+    "JSON-RPC ledger": lambda at, a: at.rpc("audit", {"agent_id": a}),
     "CLI ledger": lambda at, a: at.command("audit", "list", "--agent", a),
     "SDK ledger": lambda at, a: at.local(lambda memory: memory.audit(agent_id=a)),
     "SDK ledger of a server": lambda at, a: at.remote(lambda memory: memory.audit(agent_id=a)),

@@ -9,13 +9,10 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
-from governed_place import Document, Place, everything, keep_attestation, said
-from mcp_process import run_mcp
-from server_process import run_server
+from governed_place import Document, Place, everything, fact, keep_attestation, lesson, run_place, said
 from trusty_process import http_call, run_trusty
 
 pytestmark = pytest.mark.process
@@ -47,52 +44,17 @@ class Row(NamedTuple):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    data: Path = tmp_path_factory.mktemp("staged")
-    (data / "commonplace.toml").write_text(RULES, "utf-8")
-    with run_server(data) as server:
-        yield Place(server, data)
-
-
-def _rpc(at: Place, method: str, params: Document) -> str:
-    return at.post("/v0/rpc", {"jsonrpc": "2.0", "id": 1, "method": f"memory.{method}", "params": params})
-
-
-def _stdio(at: Place, tool: str, arguments: Document) -> str:
-    with run_mcp(at.data, "--tools", "all") as process:
-        process.greet()
-        return json.dumps(process.ask("tools/call", {"name": tool, "arguments": arguments}))
+    with run_place(tmp_path_factory.mktemp("staged"), RULES) as governed:
+        yield governed
 
 
 def _flags(wait: Document) -> list[str]:
     return ["--approval"] if wait else []
 
 
-def _record(agent: str, text: str, **more: Any) -> Document:
-    return {"type": "lesson", "agent": agent, "title": "it", "content": text, **more}
-
-
-def _palace(at: Place, agent: str) -> None:
-    at.tool("/mcp/trusty", "palace_create", {"name": agent})
-
-
-def _trusty_remember(at: Place, agent: str, target: Document, text: str, wait: Document) -> str:
-    _palace(at, agent)
-    return at.tool("/mcp/trusty", "memory_remember", {"palace": agent, "text": text})
-
-
-def _trusty_forget(at: Place, agent: str, target: Document, text: str, wait: Document) -> str:
-    _palace(at, agent)
-    return at.tool("/mcp/trusty", "memory_forget", {"palace": agent, "drawer_id": target["id"]})
-
-
-def _trusty_fact(at: Place, agent: str, target: Document, text: str, wait: Document) -> str:
-    _palace(at, agent)
-    return at.tool("/mcp/trusty", "kg_assert", {"palace": agent, **_fact(text)})
-
-
 def _companion(at: Place, agent: str, method: str, path: str, body: Document | None = None) -> str:
     """Over the HTTP server that trusty-memory's tools have beside them."""
-    _palace(at, agent)
+    at.tool("/mcp/trusty", "palace_create", {"name": agent})
     with run_trusty(at.data, "--http", "127.0.0.1:0") as client:
         return http_call(client.port, method, f"/api/v1/palaces/{agent}/{path}", body).body.decode()
 
@@ -101,12 +63,8 @@ def _import(at: Place, agent: str, target: Document, text: str, wait: Document) 
     file = at.data / f"{agent}.json"
     file.write_text(json.dumps([{"id": agent, "memory": text, "agent_id": agent}]), "utf-8")
     done = at.command("import", "--format", "mem0", str(file), *_flags(wait))
-    (review,) = _reviews(at, agent)
+    (review,) = at.reviews(agent)
     return f"{done} pending {at.server.url}/ui/inbox/{review['id']}"  # a report of many, which names none of them
-
-
-def _fact(text: str) -> Document:
-    return {"subject": "it", "predicate": "is", "object": text}
 
 
 def _fire(at: Place, agent: str, target: Document, text: str, wait: Document) -> str:
@@ -117,13 +75,13 @@ def _fire(at: Place, agent: str, target: Document, text: str, wait: Document) ->
 REMEMBER: dict[str, Row] = {
     "memorywire": Row(lambda at, a, t, x, w: at.post("/v0/remember", {**said(a, x), **w})),
     "memorywire batch": Row(lambda at, a, t, x, w: at.post("/v0/remember/batch", {"items": [{**said(a, x), **w}]})),
-    "JSON-RPC": Row(lambda at, a, t, x, w: _rpc(at, "remember", {**said(a, x), **w})),
+    "JSON-RPC": Row(lambda at, a, t, x, w: at.rpc("remember", {**said(a, x), **w})),
     "MCP": Row(lambda at, a, t, x, w: at.tool("/mcp", "remember", {**said(a, x), **w})),
-    "MCP on stdio": Row(lambda at, a, t, x, w: _stdio(at, "remember", {**said(a, x), **w})),
-    "AMP": Row(lambda at, a, t, x, w: at.post("/amp/store", {"record": _record(a, x), **w})),
-    "AMP tool": Row(lambda at, a, t, x, w: at.tool("/mcp/amp", "amp_store", {"record": _record(a, x), **w})),
+    "MCP on stdio": Row(lambda at, a, t, x, w: at.stdio("remember", {**said(a, x), **w})),
+    "AMP": Row(lambda at, a, t, x, w: at.post("/amp/store", {"record": lesson(a, x), **w})),
+    "AMP tool": Row(lambda at, a, t, x, w: at.tool("/mcp/amp", "amp_store", {"record": lesson(a, x), **w})),
     "OpenWOP": Row(lambda at, a, t, x, w: at.post("/openwop/memory", {"memoryRef": a, "entry": {"content": x}}), False),
-    "trusty": Row(_trusty_remember, False),
+    "trusty": Row(lambda at, a, t, x, w: at.trusty(a, "memory_remember", text=x), False),
     "trusty companion": Row(lambda at, a, t, x, w: _companion(at, a, "POST", "drawers", {"content": x}), False),
     "SDK": Row(lambda at, a, t, x, w: at.local(lambda memory: memory.remember(x, agent_id=a, **w))),
     "SDK of a server": Row(lambda at, a, t, x, w: at.remote(lambda memory: memory.remember(x, agent_id=a, **w))),
@@ -136,13 +94,13 @@ UPDATE: dict[str, Row] = {
             "PATCH", f"/v0/memories/{t['id']}", {"agent_id": a, "content": x, **w}
         ).body.decode()
     ),
-    "JSON-RPC": Row(lambda at, a, t, x, w: _rpc(at, "update", {"agent_id": a, "id": t["id"], "content": x, **w})),
+    "JSON-RPC": Row(lambda at, a, t, x, w: at.rpc("update", {"agent_id": a, "id": t["id"], "content": x, **w})),
     "MCP": Row(
         lambda at, a, t, x, w: at.tool("/mcp/full", "update", {"agent_id": a, "id": t["id"], "content": x, **w})
     ),
-    "AMP replace": Row(lambda at, a, t, x, w: at.post("/amp/store", {"record": _record(a, x, id=t["amp_id"]), **w})),
+    "AMP replace": Row(lambda at, a, t, x, w: at.post("/amp/store", {"record": lesson(a, x, id=t["amp_id"]), **w})),
     "AMP tool replace": Row(
-        lambda at, a, t, x, w: at.tool("/mcp/amp", "amp_store", {"record": _record(a, x, id=t["amp_id"]), **w})
+        lambda at, a, t, x, w: at.tool("/mcp/amp", "amp_store", {"record": lesson(a, x, id=t["amp_id"]), **w})
     ),
     "SDK": Row(lambda at, a, t, x, w: at.local(lambda memory: memory.update(t["id"], content=x, agent_id=a, **w))),
     "SDK of a server": Row(
@@ -155,14 +113,14 @@ FORGET: dict[str, Row] = {
     "memorywire, for good": Row(
         lambda at, a, t, x, w: at.post("/v0/forget", {"agent_id": a, "ids": [t["id"]], "hard_delete": True, **w})
     ),
-    "JSON-RPC": Row(lambda at, a, t, x, w: _rpc(at, "forget", {"agent_id": a, "ids": [t["id"]], **w})),
+    "JSON-RPC": Row(lambda at, a, t, x, w: at.rpc("forget", {"agent_id": a, "ids": [t["id"]], **w})),
     "MCP": Row(lambda at, a, t, x, w: at.tool("/mcp", "forget", {"agent_id": a, "ids": [t["id"]], **w})),
     "AMP": Row(lambda at, a, t, x, w: at.server.call("DELETE", f"/amp/records/{t['id']}").body.decode(), False),
     "AMP tool": Row(lambda at, a, t, x, w: at.tool("/mcp/amp", "amp_delete", {"id": t["id"], "agent": a}), False),
     "OpenWOP": Row(
         lambda at, a, t, x, w: at.server.call("DELETE", f"/openwop/memory/{t['id']}?memoryRef={a}").body.decode(), False
     ),
-    "trusty": Row(_trusty_forget, False),
+    "trusty": Row(lambda at, a, t, x, w: at.trusty(a, "memory_forget", drawer_id=t["id"]), False),
     "trusty companion": Row(lambda at, a, t, x, w: _companion(at, a, "DELETE", f"drawers/{t['id']}"), False),
     "SDK": Row(lambda at, a, t, x, w: at.local(lambda memory: memory.forget([t["id"]], agent_id=a, **w))),
     "SDK of a server": Row(lambda at, a, t, x, w: at.remote(lambda memory: memory.forget([t["id"]], agent_id=a, **w))),
@@ -170,7 +128,7 @@ FORGET: dict[str, Row] = {
 }
 MERGE: dict[str, Row] = {
     "memorywire": Row(lambda at, a, t, x, w: at.post("/v0/merge", {**_merge(a, t), **w})),
-    "JSON-RPC": Row(lambda at, a, t, x, w: _rpc(at, "merge", {**_merge(a, t), **w})),
+    "JSON-RPC": Row(lambda at, a, t, x, w: at.rpc("merge", {**_merge(a, t), **w})),
     "MCP": Row(lambda at, a, t, x, w: at.tool("/mcp", "merge", {**_merge(a, t), **w})),
     "SDK": Row(lambda at, a, t, x, w: at.local(lambda memory: memory.merge(t["other"], [t["id"]], agent_id=a, **w))),
     "SDK of a server": Row(
@@ -179,11 +137,11 @@ MERGE: dict[str, Row] = {
     "CLI": Row(lambda at, a, t, x, w: at.command("merge", t["other"], t["id"], "--agent", a, *_flags(w))),
 }
 STATEMENT: dict[str, Row] = {
-    "memorywire": Row(lambda at, a, t, x, w: at.post("/v0/kg/assert", {"agent_id": a, **_fact(x), **w})),
-    "JSON-RPC": Row(lambda at, a, t, x, w: _rpc(at, "kg_assert", {"agent_id": a, **_fact(x), **w})),
-    "MCP": Row(lambda at, a, t, x, w: at.tool("/mcp/full", "graph_assert", {"agent_id": a, **_fact(x), **w})),
-    "trusty": Row(_trusty_fact, False),
-    "trusty companion": Row(lambda at, a, t, x, w: _companion(at, a, "POST", "kg", _fact(x)), False),
+    "memorywire": Row(lambda at, a, t, x, w: at.post("/v0/kg/assert", {"agent_id": a, **fact(x), **w})),
+    "JSON-RPC": Row(lambda at, a, t, x, w: at.rpc("kg_assert", {"agent_id": a, **fact(x), **w})),
+    "MCP": Row(lambda at, a, t, x, w: at.tool("/mcp/full", "graph_assert", {"agent_id": a, **fact(x), **w})),
+    "trusty": Row(lambda at, a, t, x, w: at.trusty(a, "kg_assert", **fact(x)), False),
+    "trusty companion": Row(lambda at, a, t, x, w: _companion(at, a, "POST", "kg", fact(x)), False),
     "SDK": Row(lambda at, a, t, x, w: at.local(lambda memory: memory.graph_assert("it", "is", x, agent_id=a, **w))),
     "SDK of a server": Row(
         lambda at, a, t, x, w: at.remote(lambda memory: memory.graph_assert("it", "is", x, agent_id=a, **w))
@@ -207,24 +165,20 @@ def _merge(agent: str, target: Document) -> Document:
     return {"agent_id": agent, "canonical": target["other"], "duplicates": [target["id"]]}
 
 
-def _reviews(at: Place, agent: str) -> list[Document]:
-    return [each for each in at.server.get("/v0/reviews").json["reviews"] if each["agent_id"] == agent]
-
-
 def _there(at: Place, agent: str, operation: str, going: str) -> Document:
     """What is there before: a memory that would go or be changed, and one beside it."""
     text = f"Alice saw it by the lake: {going if operation in ('forget', 'merge') else 'a moose'}"
-    answer = at.server.post("/amp/store", {"record": _record(agent, text, id=f"lesson/{agent}")}).json
+    answer = at.server.post("/amp/store", {"record": lesson(agent, text, id=f"lesson/{agent}")}).json
     id = at.server.get(f"/v0/memories/lesson%2F{agent}?agent_id={agent}").json["id"]
     other = at.server.post("/v0/remember", said(agent, f"Alice saw it by the lake: {going} again")).json["id"]
-    assert at.server.post("/v0/kg/assert", {"agent_id": agent, **_fact("a moose")}).status == 200
+    assert at.server.post("/v0/kg/assert", {"agent_id": agent, **fact("a moose")}).status == 200
     return {"id": id, "amp_id": answer["id"], "other": other}
 
 
 def _change(at: Place, agent: str, operation: str, target: Document) -> None:
     """Of what the reviewer was shown."""
     if operation == "statement":
-        assert at.server.post("/v0/kg/assert", {"agent_id": agent, **_fact("an elk")}).status == 200
+        assert at.server.post("/v0/kg/assert", {"agent_id": agent, **fact("an elk")}).status == 200
         return
     change = {"agent_id": agent, "confidence": 0.5}
     assert at.server.call("PATCH", f"/v0/memories/{target['id']}", change).status == 200
@@ -243,7 +197,7 @@ def test_it_waits_is_invisible_and_happens_as_it_was_shown(place: Place, operati
     row, wait = TABLE[operation][way], WAIT if by == "author" else {}
     answer = row.send(place, agent, target, f"Alice saw it by the lake: an {word}", dict(wait))
 
-    (review,) = _reviews(place, agent)
+    (review,) = place.reviews(agent)
     assert (review["operation"], review["status"]) == (operation, "pending")
     assert review.get("rule") == (None if by == "author" else "keeps" if operation in ("forget", "merge") else "asks")
     assert "pending" in answer, answer
@@ -271,7 +225,7 @@ def test_it_waits_is_invisible_and_happens_as_it_was_shown(place: Place, operati
         assert now.json["id"] == target["other"]
     else:
         assert word in shown
-    assert _reviews(place, agent) == []
+    assert place.reviews(agent) == []
 
 
 def test_a_procedure_that_is_moved_waits_like_any_change(place: Place) -> None:
@@ -281,7 +235,7 @@ def test_a_procedure_that_is_moved_waits_like_any_change(place: Place) -> None:
     body = {"agent_id": agent, "type": "procedural", "content": json.dumps(machine)}
     id = place.server.post("/v0/remember", body).json["id"]
     answer = _fire(place, agent, {"machine": id}, "", WAIT)
-    (review,) = _reviews(place, agent)
+    (review,) = place.reviews(agent)
     assert f"{place.server.url}/ui/inbox/{review['id']}" in answer
     assert place.server.get(f"/v0/procedures/{id}?agent_id={agent}").json["state"] == "a"
     _change(place, agent, "update", {"id": id})

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from commonplace.stores.base import Entry, Reach, Search, SecondVectors, StaleGeneration, Vectors
+from commonplace.stores.base import Entry, Reach, Search, StaleGeneration, Vectors
 from commonplace.stores.fixed_point import to_fixed
 from commonplace.stores.memory import InMemory
+from commonplace.stores.optional import SecondVectors
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.stores.sqlite.index import compaction
 from commonplace.stores.text import terms

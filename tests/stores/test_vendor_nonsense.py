@@ -14,7 +14,8 @@ from replica_house import AGENT, house
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Query
 from commonplace.plugins import open_replica
-from commonplace.stores.base import AgentScoped, Entry, Reach, Search, StoreSettings
+from commonplace.stores.base import Entry, Reach, Search, StoreSettings
+from commonplace.stores.optional import AgentScoped
 from commonplace.testing.subject import WHO, FakeClock
 from commonplace.wire.errors import Fault, Unavailable
 from commonplace.wire.record import Memory

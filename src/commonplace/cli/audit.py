@@ -15,8 +15,9 @@ from typing import Annotated
 from commonplace.cli import FAILURE
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Document, Table, minute, moment, plural, text_of
+from commonplace.cli.support.output import Document, minute, moment, plural, text_of
 from commonplace.cli.support.progress import ProgressBar
+from commonplace.cli.support.tables import Table
 from commonplace.wire.errors import ValidationError
 
 _UNUSED = "the ledger is of every agent"

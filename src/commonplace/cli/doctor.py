@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 from commonplace.cli import FAILURE, OK
 from commonplace.cli.support.command import WHOLE_STORE, Answer, Commands, Session, option
-from commonplace.cli.support.output import Table, plural
+from commonplace.cli.support.output import plural
 from commonplace.cli.support.progress import ProgressBar
+from commonplace.cli.support.tables import Table
 
 commands = Commands()
 

@@ -8,7 +8,8 @@ from commonplace.cli import FAILURE, OK
 from commonplace.cli.support import options
 from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.options import TYPES
-from commonplace.cli.support.output import confirm, memories_table, plural
+from commonplace.cli.support.output import confirm, plural
+from commonplace.cli.support.tables import memories_table
 from commonplace.wire.errors import ValidationError
 
 _DONE = {"forget": "forgot", "archive": "archived", "demote": "demoted"}

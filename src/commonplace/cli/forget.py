@@ -10,7 +10,8 @@ from typing import Annotated, Any
 from commonplace.cli import FAILURE, MISTAKE, OK
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Document, confirm, label, memories_table, plural, waiting
+from commonplace.cli.support.output import Document, confirm, label, plural, waiting
+from commonplace.cli.support.tables import memories_table
 from commonplace.wire.errors import Conflict, Fault, NotFound, ValidationError
 
 commands = Commands()

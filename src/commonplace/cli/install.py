@@ -15,11 +15,12 @@ from urllib.parse import urlsplit
 import typer
 
 from commonplace.cli import MISTAKE
-from commonplace.cli.support import clients, hooks
+from commonplace.cli.support import client_settings, clients, hooks
 from commonplace.cli.support.clients import CLIENTS
 from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.mcp_arguments import TOOL_SETS, McpArguments, client_variables
-from commonplace.cli.support.output import Table, line, note
+from commonplace.cli.support.output import line, note
+from commonplace.cli.support.tables import Table
 from commonplace.wire.durable import sync_file
 from commonplace.wire.errors import Conflict, ValidationError
 
@@ -91,7 +92,7 @@ def install(
     words = (*program[1:], *arguments.for_client().words())
     server = clients.McpServer(name, program[0], words, url, token_env, variables)
     if only_print:
-        text = clients.snippet(chosen, server)
+        text = client_settings.snippet(chosen, server)
         Answer({"client": client, "snippet": text}, lambda: print(text, end="")).print(run.as_json)
     else:
         change = _removal(chosen, name, path) if remove else _addition(chosen, server, path)
@@ -208,17 +209,17 @@ class _Change:
 
 def _addition(client: clients.McpClient, server: clients.McpServer, path: Path) -> _Change:
     before = _read(path)
-    return _Change(path, before, clients.with_server(client, server, before, path))
+    return _Change(path, before, client_settings.with_server(client, server, before, path))
 
 
 def _removal(client: clients.McpClient, name: str, path: Path) -> _Change:
     before, copies = _read(path), _copies(path.resolve())
     for copy in reversed(copies):
-        if clients.made_from(client, name, before, original := _read(copy)):
+        if client_settings.made_from(client, name, before, original := _read(copy)):
             return _Change(path, before, original, [copy])
-    if all(clients.made_from(client, name, text, "") for text in (before, *(_read(copy) for copy in copies))):
+    if all(client_settings.made_from(client, name, text, "") for text in (before, *(_read(copy) for copy in copies))):
         return _Change(path, before, None, copies)
-    return _Change(path, before, clients.without_server(client, name, before, path))
+    return _Change(path, before, client_settings.without_server(client, name, before, path))
 
 
 def _apply(run: Session, change: _Change, then: str, yes: bool) -> bool:

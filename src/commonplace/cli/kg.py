@@ -14,7 +14,8 @@ from typing import Annotated
 from commonplace.cli import FAILURE, OK
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Document, Table, body, confirm, minute, moment, plural, sentence, waiting
+from commonplace.cli.support.output import Document, body, confirm, minute, moment, plural, sentence, waiting
+from commonplace.cli.support.tables import Table
 from commonplace.wire.errors import NotFound, ValidationError
 
 Subject = Annotated[str, argument("SUBJECT", "What it is about, exactly as it was stated.")]

@@ -16,7 +16,8 @@ from typing import Annotated
 from commonplace.cli import FAILURE, OK
 from commonplace.cli.support import options
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Document, Table, minute
+from commonplace.cli.support.output import Document, minute
+from commonplace.cli.support.tables import Table
 from commonplace.cli.undo import ONLY_OF, undo
 from commonplace.wire.errors import ValidationError
 

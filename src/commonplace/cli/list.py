@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from commonplace.cli.support import options, output, values
+from commonplace.cli.support import options, values
 from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.options import TYPES
+from commonplace.cli.support.tables import memories_table
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import MAX_PAGE
 
@@ -48,4 +49,4 @@ def list_memories(
     nothing = f"nothing here for agent {whose}"
     more = None if cursor is None else f"there is more: add --all, or --cursor {cursor}"
     document = {"memories": found, "next_cursor": cursor}
-    return Answer(document, output.memories_table(found, nothing, more), nothing=not found)
+    return Answer(document, memories_table(found, nothing, more), nothing=not found)

@@ -8,6 +8,7 @@ from commonplace.cli.support import options, output
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, option
 from commonplace.cli.support.output import plural
 from commonplace.cli.support.progress import ProgressBar
+from commonplace.cli.support.tables import Table
 
 _WORDS = {
     "memory": "memory", "version": "version", "statement": "statement", "record": "record",
@@ -59,7 +60,7 @@ async def _migrate(run: Session, source: str, target: str, dry_run: bool, yes: b
 
 
 def _show(rows: list[dict[str, str]], last: str | None) -> None:
-    output.Table(["what", "kept", ""], [[row["what"], row["kept"], row["remark"]] for row in rows]).print()
+    Table(["what", "kept", ""], [[row["what"], row["kept"], row["remark"]] for row in rows]).print()
     if last is not None:
         output.line(last)
 

@@ -17,8 +17,9 @@ from typing import Annotated, Any
 from commonplace.cli import FAILURE, OK
 from commonplace.cli.support import options
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Table, note, plural, size
+from commonplace.cli.support.output import note, plural, size
 from commonplace.cli.support.progress import ProgressBar
+from commonplace.cli.support.tables import Table
 from commonplace.config import DATABASE
 from commonplace.wire.errors import ValidationError
 
@@ -132,7 +133,7 @@ def build(
     if _known(name or (configured if configured in _MODELS else "encoder")) == "encoder":
         return Answer({"path": _listing()[0]["path"], "ok": True}, "the encoder is in the package: nothing to install")
     with ProgressBar("model") as progress:
-        path = model_files.build(_Steps(run, progress))
+        path = model_files.build(_StepReporter(run, progress))
     return Answer({"path": str(path), "ok": True}, f"the model is in {path}")
 
 
@@ -149,7 +150,7 @@ def add(run: Session, name: Beside) -> Answer:
 
     _known(name, _BESIDE)
     with ProgressBar("model") as progress:
-        path = multilingual_files.install(_Steps(run, progress))
+        path = multilingual_files.install(_StepReporter(run, progress))
     embedder = open_embedder(name)
     assert embedder is not None
     with ProgressBar("embedding") as progress:
@@ -183,7 +184,7 @@ def remove(
     return Answer({"removed": removed, "files_deleted": deleted}, said)
 
 
-class _Steps:
+class _StepReporter:
     """Says each step once, and has the bar follow it."""
 
     def __init__(self, run: Session, progress: ProgressBar) -> None:

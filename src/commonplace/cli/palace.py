@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from commonplace.cli.support import values
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Document, Table, minute, moment, plural
+from commonplace.cli.support.output import Document, minute, moment, plural
+from commonplace.cli.support.tables import Table
 from commonplace.wire.errors import ValidationError
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from typing import Annotated, Any
 
 from commonplace.cli.support import values
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Document, Table, flat, minute, moment, plural
+from commonplace.cli.support.output import Document, flat, minute, moment, plural
+from commonplace.cli.support.tables import Table
 from commonplace.wire.errors import ValidationError
 
 Rules = Annotated[Path, argument("FILE", 'A JSON file {"rules": [...]}; `-` reads stdin.')]

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
 from commonplace.cli.support.options import TYPES
-from commonplace.cli.support.output import Document, Table, body, minute, moment, remarks, store_problems
+from commonplace.cli.support.output import Document, body, minute, moment, remarks, store_problems
+from commonplace.cli.support.tables import Table
 
 FUSIONS = ("rrf", "max", "weighted")
 

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import Answer, Commands, Session, option
-from commonplace.cli.support.output import Document, Table, confirm, plural
+from commonplace.cli.support.output import Document, confirm, plural
+from commonplace.cli.support.tables import Table
 from commonplace.wire.errors import ValidationError
 
 commands = Commands()

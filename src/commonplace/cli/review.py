@@ -16,7 +16,6 @@ from commonplace.cli.support import values
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import (
     Document,
-    Table,
     body,
     flattened,
     indented,
@@ -28,6 +27,7 @@ from commonplace.cli.support.output import (
     print_fields,
     text_of,
 )
+from commonplace.cli.support.tables import Table
 from commonplace.wire.errors import ValidationError
 
 ReviewIds = Annotated[list[str], argument("REVIEWS", "The ids of the reviews.")]

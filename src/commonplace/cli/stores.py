@@ -6,8 +6,9 @@ from typing import Annotated
 
 from commonplace.cli import FAILURE, OK
 from commonplace.cli.support.command import WHOLE_STORE, Answer, Commands, Session, argument
-from commonplace.cli.support.output import Document, Table, plural
+from commonplace.cli.support.output import Document, plural
 from commonplace.cli.support.progress import ProgressBar
+from commonplace.cli.support.tables import Table
 from commonplace.wire.errors import ValidationError
 
 commands = Commands()

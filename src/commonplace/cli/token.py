@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Table, minute
+from commonplace.cli.support.output import minute
+from commonplace.cli.support.tables import Table
 
 if TYPE_CHECKING:
     from commonplace.engine import Token

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Table
 from commonplace.cli.support.peers import ambiguous_name
+from commonplace.cli.support.tables import Table
 from commonplace.wire.record import LOCAL_TENANT, Principal
 
 Peer = Annotated[str, argument("AGENT", "The agent's name, as its requests and attestations say it.")]

@@ -17,17 +17,18 @@ from commonplace.conformance.subject import CopySubject, FakeClock, ScenarioFail
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_recorded
 from commonplace.engine import Attachment, Engine, Forget
-from commonplace.stores.base import AgentScoped, Primary, Reach, Store, StoreSettings
+from commonplace.stores.base import Primary, Reach, Store, StoreSettings
 from commonplace.stores.memory import InMemory
 from commonplace.stores.mixins import scan_all
+from commonplace.stores.optional import AgentScoped
 from commonplace.stores.urls import parse_store_url, shown_url
 from commonplace.wire.errors import Fault, Unavailable
 from commonplace.wire.record import EVERY_STATUS, Principal, system_clock
 from commonplace.wire.times import DAY_MS
 
 #: For one operation of a product that has just been started.
-SECONDS = 60.0
-_BACK = 120 * DAY_MS  # more than all scenarios let pass, so that nothing is ever written in the future
+_TIMEOUT_SECONDS = 60.0
+_BACKDATED_MS = 120 * DAY_MS  # more than all scenarios let pass, so that nothing is ever written in the future
 
 
 @dataclass(slots=True, frozen=True)
@@ -101,8 +102,8 @@ async def _require_health(store: Store) -> None:
 async def open_run(url: str, settings: StoreSettings, embedder: Embedder | None) -> ConformanceRun:
     """The store of this URL, ready for scenarios; faults as everywhere where it cannot be opened."""
     given = parse_store_url(url)
-    clock = FakeClock(system_clock() - _BACK)
-    store = plugins.opener(given.url)(given.url, clock, replace(settings, timeout=given.timeout or SECONDS))
+    clock = FakeClock(system_clock() - _BACKDATED_MS)
+    store = plugins.opener(given.url)(given.url, clock, replace(settings, timeout=given.timeout or _TIMEOUT_SECONDS))
     name = given.name or given.url.partition("://")[0].partition("+")[0]
     if isinstance(store, Primary):
         recorded = await store.embedder()
@@ -113,7 +114,7 @@ async def open_run(url: str, settings: StoreSettings, embedder: Embedder | None)
     if why := await _failure(_require_health(store)):  # once, and not by every scenario
         await store.close()
         raise Unavailable(f"no scenario was run on {shown_url(url)}: {why}")
-    attached: Sequence[Attachment] = [Attachment(name, lambda: store, SECONDS)]
+    attached: Sequence[Attachment] = [Attachment(name, lambda: store, _TIMEOUT_SECONDS)]
     engine = await Engine.open(InMemory(clock), embedder, clock=clock, replicas=attached)
-    await engine.stores.wait_until_open(SECONDS)
+    await engine.stores.wait_until_open(_TIMEOUT_SECONDS)
     return ConformanceRun(engine, store, clock, name)

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from commonplace.engine import BatchItem, Draft, Engine, Expire, Forget, ForgetResult, Merge, MergeResult, Query
-from commonplace.stores.base import AgentScoped, Primary, Reach, Store
+from commonplace.stores.base import Primary, Reach, Store
 from commonplace.stores.mixins import scan_all
+from commonplace.stores.optional import AgentScoped
 from commonplace.wire.errors import Fault, NotFound
 from commonplace.wire.filters import parse
 from commonplace.wire.record import EVERY_STATUS, Memory, Principal

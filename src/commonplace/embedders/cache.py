@@ -136,7 +136,7 @@ class CachedEmbedder:
         return [found[key] for key in keys]
 
     def check_room(self, tenant: str, lane: Lane) -> None:
-        """Refuse before anything is accepted, where so much waits already that another would only wait in vain."""
+        """Refuse before anything is accepted, where so much waits already that another would wait too long."""
         with self._lock:
             if not self._queue.is_full(tenant, lane):
                 return

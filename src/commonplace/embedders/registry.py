@@ -53,7 +53,7 @@ def open_embedder(spec: str) -> Embedder | None:
 
 
 def open_recorded(name: str) -> Embedder | None:
-    """The embedder that made a store's vectors; None where it cannot be had, such as a model that is not here."""
+    """The embedder that made a store's vectors; None where it cannot be opened, such as a model that is not here."""
     from commonplace.embedders.base import LocalModel
 
     try:

@@ -4,7 +4,8 @@
 out of the rooms behind it.
 """
 
-from commonplace.engine.core import Settings as Settings, require_role as require_role
+from commonplace.engine.checks import require_role as require_role
+from commonplace.engine.core import Settings as Settings
 from commonplace.engine.engine import Engine as Engine, callers_review_url as callers_review_url
 from commonplace.engine.governance.client import (
     GovernanceClient as GovernanceClient,
@@ -14,7 +15,7 @@ from commonplace.engine.governance.client import (
 from commonplace.engine.governance.decisions import Decision as Decision, ReviewOutcome as ReviewOutcome
 from commonplace.engine.governance.staging import draft_document as draft_document
 from commonplace.engine.governance.taint import BadSource as BadSource
-from commonplace.engine.graph.graph import AssertResult as AssertResult
+from commonplace.engine.graph.statements import AssertResult as AssertResult
 from commonplace.engine.ledger.audit import AUDIT_OPERATIONS as AUDIT_OPERATIONS
 from commonplace.engine.ledger.evidence import read_evidence as read_evidence
 from commonplace.engine.memory.read import tagged as tagged
@@ -68,5 +69,6 @@ from commonplace.engine.types import (
     Update as Update,
 )
 from commonplace.engine.upkeep.restore import restore_backup as restore_backup
-from commonplace.stores.base import AuditEntry as AuditEntry, Progress as Progress
+from commonplace.stores.base import AuditEntry as AuditEntry
 from commonplace.stores.graph import Triple as Triple
+from commonplace.stores.optional import Progress as Progress

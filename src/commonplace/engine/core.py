@@ -1,10 +1,9 @@
-"""What every operation works with: the primary store, the embedder, the clock; and who may do what."""
+"""What every operation works with: the primary store, the embedder, the clock, and whose memory a caller may use."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from commonplace.embedders.base import Embedder, Encoding, Vectors
 from commonplace.embedders.cache import CachedEmbedder
 from commonplace.embedders.registry import open_recorded
 from commonplace.embedders.text_queue import Lane
+from commonplace.engine.checks import require_role
 from commonplace.engine.governance.policies import Policies
 from commonplace.engine.memory.passages import indexed_text, passages
 from commonplace.engine.outbox.outbox import Outbox
@@ -26,17 +26,17 @@ from commonplace.engine.recall_priority import RecallPriority
 from commonplace.engine.redaction import Redactor, Secrets
 from commonplace.engine.second_leg import SecondLeg
 from commonplace.judges.base import Judge
-from commonplace.stores.base import EmbedderInfo, Entry, LateVectors, Primary, StaleGeneration, Transaction
+from commonplace.stores.base import EmbedderInfo, Entry, Primary, StaleGeneration, Transaction
+from commonplace.stores.optional import LateVectors
 from commonplace.stores.text import terms
 from commonplace.stores.token_vectors import Codes, QuestionTokens, quantise
-from commonplace.wire.errors import Fault, Forbidden, NotFound, RateLimited, Unavailable, ValidationError
-from commonplace.wire.record import LOCAL_TENANT, MAX_PAGE, Clock, Memory, Principal, Role, system_clock
+from commonplace.wire.errors import Fault, Forbidden, RateLimited, Unavailable, ValidationError
+from commonplace.wire.record import Clock, Memory, Principal, Role, system_clock
 
 T = TypeVar("T")
 R = TypeVar("R")
 log = logging.getLogger("commonplace.engine")
 
-RANK: dict[Role, int] = {"reader": 0, "writer": 1, "reviewer": 2, "admin": 3}
 _RETRIES = 8
 #: What is written waits for its vectors up to this length, and this long; then it is kept without, and they follow.
 EMBEDDED_AT_ONCE_CHARS = 64_000
@@ -68,12 +68,6 @@ class Settings:
     policy: tuple[dict[str, Any], ...] = ()  # the operator's rules, which hold for every tenant
     routing: RoutingConfig = field(default_factory=RoutingConfig)
     host_names: tuple[str, ...] = ()  # that lead to its server, besides its own
-
-
-def check_agent_name(agent_id: str) -> None:
-    """For what is written anew: in a list or a log such a name could pass for another. Reading and erasing take any."""
-    if any(unicodedata.category(character) == "Cc" for character in agent_id):
-        raise ValidationError("agent_id must not hold line breaks or other control characters", field="agent_id")
 
 
 class Core:
@@ -396,36 +390,5 @@ async def yield_to_others(content: str) -> None:
         await asyncio.sleep(0)
 
 
-def require_role(who: Principal, role: Role) -> None:
-    if RANK[who.role] < RANK[role]:
-        raise Forbidden(f"{who.name} is a {who.role}; this needs the role {role}", role=role)
-
-
-def require_operator(who: Principal, what: str) -> None:
-    """For what concerns the whole installation; `what` is refused to everyone else, in these words."""
-    if not who.is_operator:
-        raise Forbidden(
-            f"{who.name} may not {what}; only an admin of the tenant {LOCAL_TENANT} who may use every agent may"
-        )
-
-
-def check_page_size(limit: int) -> None:
-    """Of what is listed page by page."""
-    if not 1 <= limit <= MAX_PAGE:
-        raise ValidationError(f"limit must be a whole number from 1 to {MAX_PAGE}, not {limit}", field="limit")
-
-
-def check_expiry(expires_at: int | None, now: int) -> None:
-    if expires_at is not None and expires_at <= now:
-        raise ValidationError("expires_at must be in the future (milliseconds since 1970)", field="expires_at")
-
-
 class StaleRead(Exception):
     """What was read outside the transaction is no longer what is there."""
-
-
-def memory_not_found(agent_id: str, ref: str) -> NotFound:
-    """The same sentence whether it never was, is forgotten, pending, or someone else's."""
-    return NotFound(
-        f"no memory {ref} for agent {agent_id}", hint=f"`commonplace list --agent {agent_id}` shows what there is"
-    )

@@ -1,4 +1,4 @@
-"""Who waits for an answer goes before what nobody waits for."""
+"""Recalls, for which someone waits, go before background jobs, for which nobody does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ GIVE_WAY_SECONDS = 0.01  # a hundred steps must still be done in two seconds
 
 
 class RecallPriority:
-    """Of one engine. Jobs that took one step after the other would have half of the interpreter from every recall
+    """Of one engine. Jobs that took one step after the other would take half of the interpreter from every recall
     meanwhile; as they give way before each step, a recall meets one of them at most."""
 
     def __init__(self) -> None:

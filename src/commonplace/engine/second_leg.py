@@ -14,7 +14,8 @@ from commonplace.embedders.base import Embedder, Vectors
 from commonplace.embedders.cache import CachedEmbedder
 from commonplace.embedders.registry import open_embedder
 from commonplace.embedders.text_queue import Lane
-from commonplace.stores.base import Primary, SecondEmbedderInfo, SecondVectors
+from commonplace.stores.base import Primary
+from commonplace.stores.optional import SecondEmbedderInfo, SecondVectors
 from commonplace.wire.errors import Fault, RateLimited
 
 log = logging.getLogger("commonplace.engine")

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from commonplace.engine.core import RANK, SYSTEM, Core, check_expiry, require_operator
+from commonplace.engine.checks import RANK, check_expiry, require_operator
+from commonplace.engine.core import SYSTEM, Core
 from commonplace.engine.ledger import audit
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.errors import Conflict, NotFound, Unauthenticated, ValidationError

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, cast
 
 from commonplace.blocking import BlockingMemory
-from commonplace.interface import MemoryInterface, T
+from commonplace.interface import MemoryInterface
+from commonplace.interface.base import T
 from commonplace.wire.errors import Fault
 from commonplace.wire.record import MAX_PAGE
 
@@ -19,7 +20,7 @@ NO_PERSON: dict[str, Any] = {"user_id": {"$exists": False}}
 
 class PendingReview(Exception):
     """A write that waits for a person. A framework has no word for that, so it is told as an error: whoever believed it
-    done would read on without it."""
+    done would go on without it."""
 
     def __init__(self, review_id: str | None, approval_url: str | None = None) -> None:
         where = approval_url or f"`commonplace review show {review_id}`"

@@ -167,15 +167,8 @@ class MemoryFiles:
         return {"content": path if blank else text, "metadata": metadata, "source": _SOURCE, **self._access.scope}
 
 
-class CommonplaceMemoryTool(BetaAbstractMemoryTool):
-    """For `client.beta.messages.tool_runner(tools=[CommonplaceMemoryTool(memory)], …)`.
-
-    Args:
-        memory: A `SyncMemory` or `SyncRemoteMemory`.
-        user_id: The person whose files these are; others' are not seen. Without one, those of no person.
-        agent_id: Another agent than the memory's own.
-        cache_control: As every tool of the library takes it.
-    """
+class _MemoryFilesTool:
+    """How both tools are made and closed; stands before the library's class, whose constructor takes the rest."""
 
     def __init__(
         self,
@@ -185,9 +178,23 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
         agent_id: str | None = None,
         cache_control: Any = None,
     ) -> None:
-        super().__init__(cache_control=cache_control)
+        super().__init__(cache_control=cache_control)  # type: ignore[call-arg]
         self._access = MemoryAccess(memory, _error, agent_id, user_id)
         self._files = MemoryFiles(self._access)
+
+    def close(self) -> None:
+        self._access.close()
+
+
+class CommonplaceMemoryTool(_MemoryFilesTool, BetaAbstractMemoryTool):
+    """For `client.beta.messages.tool_runner(tools=[CommonplaceMemoryTool(memory)], …)`.
+
+    Args:
+        memory: A `SyncMemory` or `SyncRemoteMemory`.
+        user_id: The person whose files these are; others' are not seen. Without one, those of no person.
+        agent_id: Another agent than the memory's own.
+        cache_control: As every tool of the library takes it.
+    """
 
     def view(self, command: Any) -> str:
         return self._access.wait(self._files.view(command))
@@ -210,24 +217,9 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
     def clear_all_memory(self) -> str:
         return self._access.wait(self._files.clear())
 
-    def close(self) -> None:
-        self._access.close()
 
-
-class CommonplaceAsyncMemoryTool(BetaAsyncAbstractMemoryTool):
+class CommonplaceAsyncMemoryTool(_MemoryFilesTool, BetaAsyncAbstractMemoryTool):
     """The same for the async client, over any memory."""
-
-    def __init__(
-        self,
-        memory: AnyMemory | None = None,
-        *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        cache_control: Any = None,
-    ) -> None:
-        super().__init__(cache_control=cache_control)
-        self._access = MemoryAccess(memory, _error, agent_id, user_id)
-        self._files = MemoryFiles(self._access)
 
     async def view(self, command: Any) -> str:
         return await self._access.run(self._files.view(command))
@@ -249,9 +241,6 @@ class CommonplaceAsyncMemoryTool(BetaAsyncAbstractMemoryTool):
 
     async def clear_all_memory(self) -> str:
         return await self._access.run(self._files.clear())
-
-    def close(self) -> None:
-        self._access.close()
 
 
 def _error(refusal: Fault | PendingReview) -> ToolError:

@@ -48,7 +48,7 @@ class Conversation:
         return found[::-1]
 
     async def pop(self) -> dict[str, Any] | None:
-        """Forgets the latest and gives it; of two who do so at once, each another one."""
+        """Forgets the latest and gives it; two who do so at once get different ones."""
         while page := (await self._page(1))["memories"]:
             try:
                 gone = await self._access.memory.forget(page[0]["id"], agent_id=self._access.agent_id)

@@ -46,16 +46,30 @@ class CommonplaceMemory(Memory):
         user_id: The person it is about; what is about others is not seen. Without one, records of no person, and a
             recall finds whatever the agent knows.
         agent_id: Another agent than the memory's own.
-        fields: What every memory of CrewAI takes and this one heeds: `root_scope`, `read_only`, `default_importance`.
+        root_scope: The scope that all of its records lie in.
+        read_only: Keep nothing.
+        default_importance: Of a record that says none of its own.
     """
 
     user_id: str | None = None
     agent_id: str | None = None
     _records: RecordStorage = PrivateAttr()
 
-    def __init__(self, memory: AnyMemory | None = None, **fields: Any) -> None:
-        records = RecordStorage(MemoryAccess(memory, _error, fields.get("agent_id"), fields.get("user_id")))
-        super().__init__(storage=records, **fields)
+    def __init__(
+        self,
+        memory: AnyMemory | None = None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        root_scope: str | None = None,
+        read_only: bool = False,
+        default_importance: float = 0.5,
+    ) -> None:
+        records = RecordStorage(MemoryAccess(memory, _error, agent_id, user_id))
+        super().__init__(
+            storage=records, user_id=user_id, agent_id=agent_id, root_scope=root_scope, read_only=read_only,
+            default_importance=default_importance,
+        )  # fmt: skip
         self._records = records
 
     def remember(self, content: str, *more: Any, **fields: Any) -> MemoryRecord | None:

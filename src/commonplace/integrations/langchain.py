@@ -88,6 +88,7 @@ class CommonplaceRetriever(BaseRetriever):
         types: Only these types of memory.
         filter: Conditions on metadata and fields.
         min_score: The least relevance; by default what a good answer has.
+        name: What LangChain calls it in its traces, with `tags` and `metadata` beside.
     """
 
     k: int = 5
@@ -98,9 +99,25 @@ class CommonplaceRetriever(BaseRetriever):
     min_score: float | None = None
     _access: MemoryAccess = PrivateAttr()
 
-    def __init__(self, memory: AnyMemory | None = None, **fields: Any) -> None:
-        super().__init__(**fields)
-        self._access = MemoryAccess(memory, _error, self.agent_id, self.user_id)
+    def __init__(
+        self,
+        memory: AnyMemory | None = None,
+        *,
+        k: int = 5,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        types: list[str] | None = None,
+        filter: dict[str, Any] | None = None,
+        min_score: float | None = None,
+        name: str | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            k=k, user_id=user_id, agent_id=agent_id, types=types, filter=filter, min_score=min_score, name=name,
+            tags=tags, metadata=metadata,
+        )  # fmt: skip
+        self._access = MemoryAccess(memory, _error, agent_id, user_id)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None

@@ -42,23 +42,40 @@ class CommonplaceMemory(BaseMemory):
     _access: MemoryAccess = PrivateAttr()
     _conversation: Conversation = PrivateAttr()
 
-    def __init__(self, memory: AnyMemory | None = None, **fields: Any) -> None:
-        super().__init__(**fields)
-        self._access = MemoryAccess(memory, _error, self.agent_id, self.user_id)
-        self._conversation = Conversation(self._access, _NAME, self.session_id)
+    def __init__(
+        self,
+        memory: AnyMemory | None = None,
+        *,
+        session_id: str,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        limit: int | None = None,
+    ) -> None:
+        super().__init__(session_id=session_id, user_id=user_id, agent_id=agent_id, limit=limit)
+        self._access = MemoryAccess(memory, _error, agent_id, user_id)
+        self._conversation = Conversation(self._access, _NAME, session_id)
 
     @classmethod
     def class_name(cls) -> str:
         return "CommonplaceMemory"
 
     @classmethod
-    def from_defaults(cls, memory: AnyMemory | None = None, **fields: Any) -> CommonplaceMemory:
-        """As the constructor; `chat_history` is what the session begins with."""
-        history = fields.pop("chat_history", None)
-        fields.pop("llm", None)
-        made = cls(memory, **fields)
-        if history is not None:
-            made.set(history)
+    def from_defaults(
+        cls,
+        memory: AnyMemory | None = None,
+        *,
+        session_id: str,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        limit: int | None = None,
+        chat_history: list[ChatMessage] | None = None,
+        llm: Any = None,
+    ) -> CommonplaceMemory:
+        """As the constructor; `chat_history` is what the session begins with. Chat engines hand over their `llm`, too,
+        which is not asked."""
+        made = cls(memory, session_id=session_id, user_id=user_id, agent_id=agent_id, limit=limit)
+        if chat_history is not None:
+            made.set(chat_history)
         return made
 
     def get(self, input: Any = None, **more: Any) -> list[ChatMessage]:
@@ -115,6 +132,8 @@ class CommonplaceMemoryBlock(BaseMemoryBlock[str]):
         user_id: Only what is about this person; without one, about anyone.
         agent_id: Another agent than the memory's own.
         min_score: The least relevance; by default what a good answer has.
+        name: What LlamaIndex calls the block; `description`, `priority` and `accept_short_term_memory` are as for every
+            block of its.
     """
 
     name: str = "commonplace"
@@ -124,9 +143,24 @@ class CommonplaceMemoryBlock(BaseMemoryBlock[str]):
     min_score: float | None = None
     _access: MemoryAccess = PrivateAttr()
 
-    def __init__(self, memory: AnyMemory | None = None, **fields: Any) -> None:
-        super().__init__(**fields)
-        self._access = MemoryAccess(memory, _error, self.agent_id, self.user_id)
+    def __init__(
+        self,
+        memory: AnyMemory | None = None,
+        *,
+        k: int = 5,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        min_score: float | None = None,
+        name: str = "commonplace",
+        description: str | None = None,
+        priority: int = 0,
+        accept_short_term_memory: bool = True,
+    ) -> None:
+        super().__init__(
+            k=k, user_id=user_id, agent_id=agent_id, min_score=min_score, name=name, description=description,
+            priority=priority, accept_short_term_memory=accept_short_term_memory,
+        )  # fmt: skip
+        self._access = MemoryAccess(memory, _error, agent_id, user_id)
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **more: Any) -> str:
         asked = next((m.content for m in reversed(messages or []) if m.role == MessageRole.USER and m.content), None)

@@ -16,7 +16,7 @@ from commonplace.wire.http_client import NoRedirects
 
 #: A key that was taken back is no longer believed after this long at the latest, as long as the issuer can be reached.
 LIFE_SECONDS = 300.0
-#: Where it cannot be reached what is known is believed for so long; after that nobody gets in with a token of its.
+#: Where it cannot be reached what is known is believed for so long; after that none of its tokens opens this server.
 STALE_SECONDS = 3600.0
 #: A key that is not known is asked for at once, for it may be new, but no more often than this: made-up names must cost
 #: the issuer nothing.
@@ -81,7 +81,7 @@ class KeySet:
                 if self._is_due(id):  # others may have waited for the same
                     await self._load()
         if self._now() - self._loaded_at > STALE_SECONDS:
-            raise Unavailable(f"the keys of {self._issuer} cannot be had: {self._problem}")
+            raise Unavailable(f"the keys of {self._issuer} could not be fetched: {self._problem}")
         return self._known(id)
 
     def _known(self, id: str | None) -> Document | None:

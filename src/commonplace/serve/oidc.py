@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from commonplace.__about__ import install_command
 from commonplace.config import Config, OidcConfig
 from commonplace.wire.errors import Forbidden, Unauthenticated, ValidationError
 from commonplace.wire.record import ALL_AGENTS, LOCAL_TENANT, Clock, Principal, Role
+from commonplace.wire.times import iso
 
 if TYPE_CHECKING:
     from commonplace.serve.jwks import KeySet
@@ -104,9 +104,11 @@ class TokenVerifier:
             by = _shown(_unverified(token).get("iss"))
             raise Unauthenticated(f"this token is by {by}; this server takes those of {settings.issuer!r}") from None
         except jwt.MissingRequiredClaimError as missing:
-            raise Unauthenticated(f"this token has no claim {missing.claim!r}") from None
+            wanted = f"ask {settings.issuer} for one that has it"
+            raise Unauthenticated(f"this token has no claim {missing.claim!r}; {wanted}") from None
         except (jwt.PyJWTError, ValueError, TypeError):
-            raise Unauthenticated("the signature of this token is not that of its key") from None
+            wanted = f"get a new one from {settings.issuer}"
+            raise Unauthenticated(f"the signature of this token is not that of its key; {wanted}") from None
         check_times(claims, self._clock(), settings)
         return claims
 
@@ -142,9 +144,10 @@ def check_times(claims: Claims, now: int, settings: OidcConfig) -> None:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e11:
             raise Unauthenticated(f"the claim {claim!r} of this token is no time: {_shown(value)}")
     if claims["exp"] + settings.leeway <= seconds:
-        raise Unauthenticated(f"this token expired at {_time(claims['exp'])}; get a new one from {settings.issuer}")
+        ended = iso(int(claims["exp"] * 1000))
+        raise Unauthenticated(f"this token expired at {ended}; get a new one from {settings.issuer}")
     if claims.get("nbf", seconds) - settings.leeway > seconds:
-        raise Unauthenticated(f"this token is not good before {_time(claims['nbf'])}")
+        raise Unauthenticated(f"this token is not good before {iso(int(claims['nbf'] * 1000))}")
 
 
 def principal_of(claims: Claims, settings: OidcConfig, is_name: Callable[[str], bool]) -> Principal:
@@ -210,7 +213,3 @@ def _unverified(token: str) -> Claims:
 
 def _shown(value: Any) -> str:
     return repr(value)[:80]
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from commonplace.serve import telemetry
 from commonplace.wire.errors import Fault, ValidationError
-from commonplace.wire.http_client import unreachable_url
+from commonplace.wire.http_client import NoRedirects, unreachable_url
 from commonplace.wire.record import Principal
 from commonplace.wire.strict_json import encode
 
@@ -45,13 +45,6 @@ def wait_after(attempts: int) -> int:
     return int(min(_FIRST_WAIT_MS * 2 ** min(attempts - 1, 20), _LONGEST_WAIT_MS))
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect would carry the message to a host nobody named."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
 class Webhook:
     def __init__(self, engine: Engine, config: GovernanceConfig) -> None:
         parts = urlsplit(config.webhook)
@@ -68,7 +61,7 @@ class Webhook:
             )
         self._engine, self._url, self._secret = engine, config.webhook, secret
         self._begun = False
-        self._opener = urllib.request.build_opener(_NoRedirects)
+        self._opener = urllib.request.build_opener(NoRedirects)
 
     async def run(self) -> None:
         """Until it is cancelled."""

@@ -55,7 +55,7 @@ def _resolve(jobs: list[Job]) -> None:
 
 @dataclass(slots=True)
 class TenantState:
-    """A tenant's counters, kept in hand during a group and written once at its end."""
+    """A tenant's counters, kept in memory during a group and written once at its end."""
 
     id: int
     seq: int

@@ -18,12 +18,12 @@ from commonplace.stores.base import (
     Reach,
     Record,
     Search,
-    SecondEmbedderInfo,
     StaleGeneration,
     Vectors,
 )
 from commonplace.stores.graph import Instant, Triple, commit_time
 from commonplace.stores.mixins import ScanGraphReads, ScanReads, TransactVerbs, page_of
+from commonplace.stores.optional import SecondEmbedderInfo
 from commonplace.stores.text import matched_terms, packed_terms, query_terms
 from commonplace.stores.token_vectors import best_late_scores
 from commonplace.stores.urls import split_options

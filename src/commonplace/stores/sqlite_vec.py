@@ -20,7 +20,8 @@ import apsw
 import numpy as np
 
 from commonplace.__about__ import install_command
-from commonplace.stores.base import Candidate, Progress, Search, StoreSettings, Vectors
+from commonplace.stores.base import Candidate, Search, StoreSettings, Vectors
+from commonplace.stores.optional import Progress
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.stores.sqlite.index import IndexHit, IndexQuery
 from commonplace.stores.sqlite.queries import mids_in_reach

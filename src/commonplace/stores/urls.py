@@ -78,7 +78,7 @@ def parse_store_url(url: str) -> StoreUrl:
 
 
 def split_options(url: str) -> tuple[str, dict[str, str]]:
-    """A store's URL without its options, and these; one that the store does not know is the user's slip."""
+    """A store's URL without its options, and these; one that the store does not know is the user's mistake."""
     scheme = url.partition("://")[0]
     address, mark, query = url.rpartition("?")
     is_path = "=" not in query or ("/" in query and scheme in _PATHS)  # a question mark may be part of its name
@@ -118,15 +118,15 @@ def database_file(url: str) -> Path | None:
     return Path(place).expanduser() if scheme in _FILES and place not in ("", ":memory:") else None
 
 
-def is_begun(url: str) -> bool:
+def store_exists(url: str) -> bool:
     """Whether opening it makes nothing; of what is no file the store itself says whether it is there."""
     if url.partition("://")[0] not in _FILES:
-        return not is_passing(url)
+        return not is_ephemeral(url)
     database = database_file(url)
     return database is not None and database.exists()
 
 
-def is_passing(url: str) -> bool:
+def is_ephemeral(url: str) -> bool:
     """Whether what is written to it is gone with the process."""
     scheme, _, place = url.partition("://")
     return scheme == "memory" or (scheme in _FILES and place == ":memory:")
@@ -134,7 +134,7 @@ def is_passing(url: str) -> bool:
 
 def store_key(url: str) -> str:
     """What tells it from other stores and gives none of its secrets away; "" where it is gone with the process."""
-    if is_passing(url):
+    if is_ephemeral(url):
         return ""
     scheme, _, place = url.partition("://")
     if scheme in _FILES:  # the same name is another file in another folder

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from commonplace.embedders.hashing import HashingEmbedder
-from commonplace.stores.base import Candidate, Entry, FileUpkeep, Reach, Search
+from commonplace.stores.base import Candidate, Entry, Reach, Search
+from commonplace.stores.optional import FileUpkeep
 from commonplace.stores.text import terms
 from commonplace.stores.token_vectors import Codes, QuestionTokens, late_scores, quantise
 from commonplace.testing.subject import Contract, FakeClock, Subject, scenario

@@ -41,14 +41,14 @@ class ReadScenarios(Contract):
     @scenario()
     async def test_what_is_not_shared_is_not_found(self, s: Subject) -> None:
         """Conditions on privacy, and those of which one is enough, hold in every way to read."""
-        shares: list[list[str] | None] = [None, [], ["bob"], ["*"], ["bobby"], ["carol", "bob"]]
+        shares: list[list[str] | None] = [None, [], ["bob"], ["*"], ["bobby"], ["alice", "bob"]]
         for n, names in enumerate(shares * 20):
             privacy = {} if names is None else {"share_with": names}
             await s.remember(f"the harbour report {n}", privacy=privacy, project="port" if n < 60 else None, tags=["x"])
         shared = Condition(("privacy", "share_with"), "in", ["bob", "*"])
         either = any_of(Condition(("project",), "eq", "port"), Condition(("tags",), "contains", "y"))
         reach = Reach("local", ("agent",), (shared, either))
-        expected = {n for n in range(60) if shares[n % 6] in (["bob"], ["*"], ["carol", "bob"])}
+        expected = {n for n in range(60) if shares[n % 6] in (["bob"], ["*"], ["alice", "bob"])}
         scanned = (await s.store.scan(reach, limit=1000)).memories
         found = await s.store.search(Search(reach, "harbour report", limit=100))
         for memories in (scanned, [candidate.memory for candidate in found]):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from commonplace.stores.base import EmbedderInfo, Primary, RecordKinds, SecondEmbedderInfo
+from commonplace.stores.base import EmbedderInfo, Primary
+from commonplace.stores.optional import RecordKinds, SecondEmbedderInfo
 
 Row = dict[str, str]
 _EXACT = "the same"

@@ -11,8 +11,9 @@ from commonplace.config import DATABASE
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_recorded
 from commonplace.engine import Migration, plan_tenants
-from commonplace.stores.base import Primary, Progress, SecondVectors, StoreSettings
-from commonplace.stores.urls import is_begun, is_passing, shown_url
+from commonplace.stores.base import Primary, StoreSettings
+from commonplace.stores.optional import Progress, SecondVectors
+from commonplace.stores.urls import is_ephemeral, shown_url, store_exists
 from commonplace.transfer.fidelity import Row, fidelity
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.record import Clock, Principal, system_clock
@@ -42,9 +43,9 @@ class StoreMove:
         self.source_url, self.target_url = store_url(source_url), store_url(target_url)
         if self.source_url == self.target_url:
             raise ValidationError("--from and --to name the same store", field="to")
-        if not is_begun(self.source_url):
+        if not store_exists(self.source_url):
             raise NotFound(f"there is no store at {shown_url(self.source_url)}; --from names one, or its folder")
-        if is_passing(self.target_url):
+        if is_ephemeral(self.target_url):
             raise ValidationError(
                 f"what is copied to {self.target_url} is gone when the command ends; --to names a store that stays",
                 field="to",
@@ -55,7 +56,7 @@ class StoreMove:
 
     async def report(self) -> MigrationReport:
         """What would be kept; makes nothing where the target is not there yet."""
-        if self._target is None and is_begun(self.target_url):
+        if self._target is None and store_exists(self.target_url):
             self._open_target()
         embedder = await self._embedder()
         second = await self._source.second_embedder() if isinstance(self._source, SecondVectors) else None

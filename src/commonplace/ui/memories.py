@@ -143,13 +143,13 @@ async def show_memory(call: PageRequest) -> Answer:
         "memory": memory, "fields": _fields(memory), "provenance": _provenance(memory),
         "versions": _changes(versions), "neighbours": await _neighbours(call, memory), "drawn": drawn,
         "statements": await _statements(call, memory), "may_write": call.may("writer"),
-        "said": _SAID.get(call.query.get("said", "")), "put_away": _put_away(memory),
+        "said": _SAID.get(call.query.get("said", "")), "undoable": _undoable(memory),
         "parts": [name for name in memory.provenance.get("merged", ()) if is_uuid(name)],
     }  # fmt: skip
     return TemplatePage("memory.html", values)
 
 
-def _put_away(memory: Memory) -> str | None:
+def _undoable(memory: Memory) -> str | None:
     """What an undo would take back, in a word."""
     return "archived" if memory.status == "archived" else "demoted" if memory.demotion != 1.0 else None
 

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from commonplace.ui import audit, graph, health, inbox, lifecycle, memories, policies, tokens
+from commonplace.ui import audit, audit_proofs, graph, health, inbox, lifecycle, memories, policies, tokens
 from commonplace.ui.page import Answer, PageRequest, PageRoute, Redirect
 from commonplace.wire.record import Role
 
@@ -22,6 +22,7 @@ ROUTES: tuple[PageRoute, ...] = (
     *graph.ROUTES,
     *lifecycle.ROUTES,
     *audit.ROUTES,
+    *audit_proofs.ROUTES,
     *health.ROUTES,
     *policies.ROUTES,
     *tokens.ROUTES,

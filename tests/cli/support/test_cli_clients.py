@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from commonplace.cli.support import clients, jsonc
-from commonplace.cli.support.clients import CLIENTS, McpClient, McpServer, snippet, with_server, without_server
+from commonplace.cli.support import client_settings, clients, jsonc
+from commonplace.cli.support.client_settings import snippet, with_server, without_server
+from commonplace.cli.support.clients import CLIENTS, McpClient, McpServer
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
 
 SERVER = McpServer("commonplace", "/opt/bin/commonplace", ("mcp", "--agent", "alice"))
@@ -127,7 +128,7 @@ def test_adding_and_taking_out_gives_back_the_very_text(settings: dict[str, Any]
     after = with_server(client, SERVER, before, PATH)
     assert json.loads(after) == {**settings, client.key: {"commonplace": clients.entry(client, SERVER)}}
     assert without_server(client, "commonplace", after, PATH) == before
-    assert clients.made_from(client, "commonplace", after, before)
+    assert client_settings.made_from(client, "commonplace", after, before)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +274,7 @@ def test_opencode_has_a_server_where_its_version_has_them(before: str, where: li
         found = found[key]
     assert found["commonplace"] == {"type": "local", "command": ["/opt/bin/commonplace", *SERVER.args]}
     assert with_server(client, SERVER, after, PATH) == after
-    assert clients.made_from(client, "commonplace", after, before)
+    assert client_settings.made_from(client, "commonplace", after, before)
     rest = jsonc.parse(without_server(client, "commonplace", after, PATH)).value
     known = jsonc.parse(before or "{}").value
     assert {**known, "mcp": rest.get("mcp", {})} == {**rest, "mcp": rest.get("mcp", {})}

@@ -16,11 +16,17 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_whoever_waits_sees_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+def impatient_screen(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """A terminal on which a bar is shown at once. No fixture: pytest puts its own stderr back before a test begins."""
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0)
     monkeypatch.setenv("TERM", "xterm")
+    return screen
+
+
+def test_whoever_waits_sees_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = impatient_screen(monkeypatch)
     with progress.ProgressBar("copying") as bar:
         assert bar._timer is not None
         bar._timer.join()
@@ -29,19 +35,16 @@ def test_whoever_waits_sees_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "75%" in screen.getvalue()
 
 
-@pytest.mark.parametrize("screen", [Terminal(), io.StringIO()], ids=["quick", "piped"])
-def test_nothing_is_shown_otherwise(monkeypatch: pytest.MonkeyPatch, screen: io.StringIO) -> None:
-    monkeypatch.setattr("sys.stderr", screen)
+@pytest.mark.parametrize("stream", [Terminal(), io.StringIO()], ids=["quick", "piped"])
+def test_nothing_is_shown_otherwise(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> None:
+    monkeypatch.setattr("sys.stderr", stream)
     with progress.ProgressBar("copying") as bar:
         bar(3, 4)
-    assert screen.getvalue() == ""
+    assert stream.getvalue() == ""
 
 
 def test_whatever_takes_long_shows_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = Terminal()
-    monkeypatch.setattr("sys.stderr", screen)
-    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0)
-    monkeypatch.setenv("TERM", "xterm")
+    screen = impatient_screen(monkeypatch)
 
     async def slow() -> str:
         while "working" not in screen.getvalue():
@@ -54,10 +57,7 @@ def test_whatever_takes_long_shows_that_it_goes_on(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_bar_within_another_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = Terminal()
-    monkeypatch.setattr("sys.stderr", screen)
-    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0)
-    monkeypatch.setenv("TERM", "xterm")
+    impatient_screen(monkeypatch)
     with progress.ProgressBar("working") as outer:
         assert outer._timer is not None
         outer._timer.join()

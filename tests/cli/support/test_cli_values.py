@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from commonplace.cli.support import output, values
+from commonplace.cli.support.tables import memories_table
 from commonplace.wire.errors import ValidationError
 
 NOW = 1_772_323_200_000  # 2026-03-01T00:00Z
@@ -128,5 +129,5 @@ def test_bytes_on_stdin_that_are_no_text_are_refused(handler: str, monkeypatch: 
 
 def test_a_table_marks_what_is_archived() -> None:
     memory = {"id": "m", "type": "semantic", "content": "x", "created_at": NOW, "status": "archived"}
-    rows = list(output.memories_table([memory, {**memory, "status": "live"}]).rows)
+    rows = list(memories_table([memory, {**memory, "status": "live"}]).rows)
     assert [row[1] for row in rows] == ["semantic (archived)", "semantic"]

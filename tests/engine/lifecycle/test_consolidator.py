@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
-from commonplace.engine.lifecycle.consolidator import SETTLED_MS, ScoreConsolidator, score
+from commonplace.engine.lifecycle.consolidator import SETTLED_MS, ScoreConsolidator, count_mentions, score
+from commonplace.engine.lifecycle.statements import GRAMMAR
 from commonplace.testing.subject import START
 from commonplace.wire.record import Memory
 from commonplace.wire.times import DAY_MS
@@ -46,3 +48,20 @@ def test_words_of_grammar_make_no_mention() -> None:
     window = [Memory(str(i), "local", "agent", "episodic", text, created_at=START) for i, text in enumerate(texts)]
     plan = ScoreConsolidator().plan(window, START + SETTLED_MS)
     assert (plan.promoted, plan.cold) == ([], [])
+
+
+_WORDS = st.sampled_from(["the", "of", "alice", "bob", "peanuts", "ill", "allergic", "train", "7", "42"])
+
+
+@given(st.lists(st.lists(_WORDS, max_size=9), max_size=12))
+def test_mentions_are_those_that_comparing_each_with_each_finds(said: list[list[str]]) -> None:
+    words = [set(statement) - GRAMMAR for statement in said]
+
+    def mentions(one: set[str], other: set[str]) -> bool:
+        numbers = [{word for word in each if word.isdecimal()} for each in (one, other)]
+        return bool(one) and numbers[0] == numbers[1] and len(one & other) >= 0.75 * len(one)
+
+    expected = {
+        str(i): sum(mentions(one, other) for j, other in enumerate(words) if j != i) for i, one in enumerate(words)
+    }
+    assert count_mentions({str(i): statement for i, statement in enumerate(said)}) == expected

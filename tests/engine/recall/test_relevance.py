@@ -250,7 +250,7 @@ def test_how_many_are_judged(mode: str, judged: int) -> None:
 def test_the_judge_stops_when_time_is_up_and_what_it_read_counts(
     monkeypatch: pytest.MonkeyPatch, each: float, judged: int
 ) -> None:
-    monkeypatch.setattr(judging, "SECONDS", 0.5)
+    monkeypatch.setattr(judging, "BUDGET_SECONDS", 0.5)
     judge, now = FixedJudge(-9, -8), [0.0]
     judge.reads_pairs = True
 

@@ -15,8 +15,9 @@ from commonplace.engine.recall.ranking import Blend
 from commonplace.engine.recall.search import SearchOutcome, search
 from commonplace.engine.recall.understanding import ALL, RecallParts
 from commonplace.engine.types import Draft, Query, Snapshot
-from commonplace.stores.base import Reach, Search, Viewable
+from commonplace.stores.base import Reach, Search
 from commonplace.stores.memory import InMemory
+from commonplace.stores.optional import Viewable
 from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.times import DAY_MS
 

@@ -8,7 +8,8 @@ from commonplace.cli.amp import options
 from commonplace.cli.amp.client import AmpClient, AmpCommands
 from commonplace.cli.amp.search import headline
 from commonplace.cli.support.command import Answer, option
-from commonplace.cli.support.output import Table, moment
+from commonplace.cli.support.output import moment
+from commonplace.cli.support.tables import Table
 from commonplace.cli.support.values import split_commas
 
 commands = AmpCommands()

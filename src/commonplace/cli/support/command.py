@@ -20,6 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from commonplace.cli import OK
 from commonplace.cli.support import output
+from commonplace.cli.support.tables import Table, memories_table
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
 from commonplace.wire.record import Principal
 
@@ -97,7 +98,7 @@ class Answer:
     """
 
     document: dict[str, Any] | Message
-    shown: str | output.Table | Mapping[str, Any] | Callable[[], None] | None = None
+    shown: str | Table | Mapping[str, Any] | Callable[[], None] | None = None
     remarks: Iterable[str | None] = ()  # for people, after it: each once, marked as a note
     exit_code: int = OK
     notes: Iterable[str] = ()  # for people, after it: on stderr as they are
@@ -107,7 +108,7 @@ class Answer:
     def preview(cls, verb: str, memories: list[dict[str, Any]], **more: Any) -> Answer:
         """What a --dry-run shows."""
         changed = f"would {verb} {output.plural(len(memories), 'memory')}; nothing was changed"
-        return cls({"dry_run": True, **more, "memories": memories}, output.memories_table(memories, more=changed))
+        return cls({"dry_run": True, **more, "memories": memories}, memories_table(memories, more=changed))
 
     def print(self, as_json: bool) -> None:
         if as_json:
@@ -115,7 +116,7 @@ class Answer:
             return
         if isinstance(self.shown, str):
             output.line(self.shown)
-        elif isinstance(self.shown, output.Table):
+        elif isinstance(self.shown, Table):
             self.shown.print()
         elif isinstance(self.shown, Mapping):
             output.print_fields(self.shown)
@@ -153,10 +154,14 @@ class Session:
         from commonplace import config as configuration
         from commonplace.sdk import Memory
         from commonplace.serve.shared_embedder import open_shared_embedder, running_server
-        from commonplace.stores.urls import is_begun, is_passing, shown_url
+        from commonplace.stores.urls import is_ephemeral, shown_url, store_exists
 
         config = configuration.load(data=data, agent=self.agent)
-        if self.existing and config.store is not None and not (is_begun(config.store) or is_passing(config.store)):
+        if (
+            self.existing
+            and config.store is not None
+            and not (store_exists(config.store) or is_ephemeral(config.store))
+        ):
             where = shown_url(config.store)
             raise NotFound(f"there is no store at {where}; `commonplace remember …` with it would begin one")
         # A server on the same data has the model in memory; loading it again takes most of what a command does.
@@ -197,9 +202,10 @@ class Session:
     def __exit__(self, *error: object) -> None:
         try:
             if "memory" in self.__dict__:
-                with self._runner as runner:
-                    runner.run(self.memory.close())
+                self._runner.run(self.memory.close())
         finally:
+            if "_runner" in self.__dict__:
+                self._runner.close()
             logging.getLogger("commonplace").removeHandler(self._log)
 
     def agent_hint(self) -> str | None:
@@ -330,7 +336,7 @@ def _with_agent_hint(body: Body, *, by_default: bool) -> Body:
                 raise NotFound(f"{fault.message}; {hint}", **fault.details) from None
             raise
         if answer is not None and not run.as_json:
-            empty_table = isinstance(answer.shown, output.Table) and not answer.shown.rows
+            empty_table = isinstance(answer.shown, Table) and not answer.shown.rows
             if answer.nothing or (empty_table and run.agent is not None):
                 answer.remarks = [*answer.remarks, run.agent_hint()]
         return answer

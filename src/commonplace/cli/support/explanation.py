@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from commonplace.cli.support.output import Document, Table, body, flat, heading, line, on_terminal, print_fields
+from commonplace.cli.support.output import Document, body, flat, heading, line, on_terminal, print_fields
+from commonplace.cli.support.tables import Table
 from commonplace.wire.words import shorten
 
 BAR_CHARS = 24

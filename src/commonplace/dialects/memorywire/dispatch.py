@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
-from commonplace.dialects.memorywire.operations import Document, Memorywire
+from commonplace.dialects.memorywire.base import Document
+from commonplace.dialects.memorywire.operations import Memorywire
 from commonplace.engine import Engine
 from commonplace.wire.errors import Fault
 from commonplace.wire.models import (

@@ -3,52 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import asdict
 
 from commonplace.__about__ import __version__
+from commonplace.dialects.memorywire.base import Document
+from commonplace.dialects.memorywire.governance import GovernanceOperations
+from commonplace.dialects.memorywire.graph import GraphOperations
 from commonplace.dialects.memorywire.records import (
-    NAME,
-    entry_to_wire,
+    erasure_report,
     to_draft,
+    to_expire,
+    to_forget,
     to_hit,
+    to_merge,
     to_procedure,
     to_update,
     to_wire,
-    triple_to_wire,
 )
-from commonplace.engine import (
-    AssertResult,
-    BadSource,
-    BatchItem,
-    Decision,
-    DeliveryReport,
-    Draft,
-    Engine,
-    Expire,
-    Fire,
-    Forget,
-    ForgetResult,
-    Merge,
-    MergeResult,
-    ProcedureResult,
-    Progress,
-    Query,
-    Receipt,
-    ReviewOutcome,
-    Statement,
-    Triple,
-    Update,
-    tagged,
-)
+from commonplace.engine import BatchItem, DeliveryReport, Fire, ProcedureResult, Query, Receipt, tagged
 from commonplace.wire import filters
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.models import (
     AgentOutcome,
-    AssertRequest,
-    EraseRequest,
-    ErasureReport,
     ExpireRequest,
     ExpireResponse,
     FireRequest,
@@ -62,35 +39,16 @@ from commonplace.wire.models import (
     RememberRequest,
     RememberResponse,
     ResetRequest,
-    RetractRequest,
-    ReviewApply,
     StoreError,
     StoreOutcome,
     UpdateRequest,
-    dump,
 )
-from commonplace.wire.record import Principal
 from commonplace.wire.times import DAY_MS
 from commonplace.wire.validate import parse
 
-Document = dict[str, Any]
 
-_GOVERNED: dict[str, type[RememberRequest | UpdateRequest | ForgetRequest | MergeRequest | AssertRequest]] = {
-    "remember": RememberRequest,
-    "attestation": RememberRequest,
-    "update": UpdateRequest,
-    "statement": AssertRequest,
-    "forget": ForgetRequest,
-    "merge": MergeRequest,
-}
-
-
-class Memorywire:
+class Memorywire(GovernanceOperations, GraphOperations):
     """The five operations and what surrounds them, for one caller."""
-
-    def __init__(self, engine: Engine, who: Principal) -> None:
-        self._engine = engine
-        self._who = replace(who, dialect=NAME)
 
     # the five operations
 
@@ -176,7 +134,7 @@ class Memorywire:
             pending_approval=pending,
             approval_url=self._engine.approval_url(result.review_id),
             review_id=result.review_id,
-            erased=_erased(result),
+            erased=erasure_report(result),
             remaining_ids=result.remaining or None,
             agents=agents or None,
         )
@@ -276,135 +234,6 @@ class Memorywire:
     async def procedure_reset(self, ref: str, request: ResetRequest) -> Document:
         return self._moved(await self._engine.procedures.reset(self._who, Fire(ref, **dict(request))))
 
-    # reviews
-
-    async def reviews(self, status: str = "pending", agent_id: str | None = None) -> Sequence[Document]:
-        found = await self._engine.reviews.list(self._who, None if status == "all" else status)
-        return [review for review in found if agent_id in (None, review["agent_id"])]
-
-    async def review(self, id: str) -> Document:
-        return await self._engine.reviews.get(self._who, id)
-
-    async def decide(
-        self,
-        review_id: str,
-        approved: bool,
-        reviewer: str | None = None,
-        reason: str | None = None,
-        request: Document | None = None,
-        apply: ReviewApply | None = None,
-        revision: int | None = None,
-    ) -> Document:
-        """Approve, reject, or approve an edited request: the decided review with what came of it."""
-        edited = None if request is None else await self._edit(review_id, request)
-        decision = Decision(approved, reviewer, reason, edited, request, revision=revision)
-        if apply is not None:
-            decision.merge_into, decision.forget = apply.merge_into, tuple(apply.forget or ())
-        decided = await self._engine.reviews.decide(self._who, review_id, decision)
-        return {**decided.review, **_outcome(decided)}
-
-    async def decide_many(
-        self, ids: Sequence[str], approved: bool, reviewer: str | None = None, reason: str | None = None
-    ) -> Sequence[Document]:
-        """{id, status} of each in the order asked, or {id, error}."""
-        outcomes = await self._engine.reviews.decide_many(self._who, ids, Decision(approved, reviewer, reason))
-        return [
-            {"id": id, **(each.to_wire() if isinstance(each, Fault) else {"status": each.review["status"]})}
-            for id, each in zip(ids, outcomes, strict=True)
-        ]
-
-    async def edit_review(self, review_id: str, request: Document, revision: int | None = None) -> Document:
-        """Ask for something else instead: the review, which goes on waiting."""
-        edited = await self._edit(review_id, request)
-        return await self._engine.reviews.edit(self._who, review_id, edited, request, revision)
-
-    async def _edit(self, review_id: str, request: Document) -> Draft | Update | Forget | Merge | Statement:
-        """A request as a reviewer wrote it, of the operation that waits."""
-        review = await self._engine.reviews.get(self._who, review_id)
-        match parse(_GOVERNED[review["operation"]], request):
-            case RememberRequest() as parsed:
-                return to_draft(parsed)
-            case ForgetRequest() as parsed:
-                return to_forget(parsed)
-            case MergeRequest() as parsed:
-                return to_merge(parsed)
-            case UpdateRequest() as parsed:
-                return to_update("", parsed)
-            case parsed:
-                return Statement(**dict(parsed))
-
-    # policies
-
-    async def policies(self) -> Document:
-        """{rules, configured}."""
-        return await self._engine.policies.get(self._who)
-
-    async def set_policies(self, rules: Sequence[Document]) -> Document:
-        return await self._engine.policies.replace(self._who, rules)
-
-    async def try_policies(self, rules: Sequence[Document], days: int = 30) -> Document:
-        """{looked_at, counts, caught}."""
-        return await self._engine.policies.dry_run(self._who, rules, days)
-
-    async def learned_policies(self) -> Sequence[Document]:
-        return await self._engine.policies.learned(self._who)
-
-    async def revoke_learned(self, id: str) -> Document:
-        await self._engine.policies.revoke(self._who, id)
-        return {"id": id, "revoked": True}
-
-    # audit
-
-    async def audit(
-        self,
-        *,
-        agent_id: str | None = None,
-        operation: str | None = None,
-        since: int | None = None,
-        until: int | None = None,
-        limit: int = 100,
-        cursor: str | None = None,
-    ) -> Document:
-        """A page {entries, next_cursor} of the audit trail, oldest first."""
-        entries, more = await self._engine.ledger.page(
-            self._who, agent_id=agent_id, operation=operation, since=since, until=until, limit=limit, cursor=cursor
-        )
-        return {"entries": [entry_to_wire(entry) for entry in entries], "next_cursor": more}
-
-    async def verify_audit(self, progress: Progress | None = None) -> Document:
-        """{ok, entries, head}, and when it is not ok {first_bad, problem}."""
-        return (await self._engine.ledger.verify(self._who, progress)).to_wire()
-
-    async def audit_head(self) -> Document:
-        return await self._engine.ledger.heads.head(self._who)
-
-    async def audit_proof(self, entry: int, size: int | None = None) -> Document:
-        return await self._engine.ledger.heads.proof(self._who, entry, size)
-
-    async def audit_consistency(self, **sizes: int) -> Document:
-        """`from` and `to`, the first of which is a word of Python's."""
-        return await self._engine.ledger.heads.consistency(self._who, sizes["from"], sizes.get("to"))
-
-    async def audit_key(self) -> Document:
-        return self._engine.ledger.heads.key(self._who)
-
-    # recovery
-
-    async def recover(
-        self,
-        *,
-        source: str | None = None,
-        principal: str | None = None,
-        since: int | None = None,
-        agent_id: str | None = None,
-        dry_run: bool = False,
-    ) -> Document:
-        """{recovery_id?, affected, erased}."""
-        bad, recovery = BadSource(source, principal, since, agent_id), self._engine.recovery
-        found = await (recovery.preview if dry_run else recovery.recover)(self._who, bad)
-        named = {} if found.recovery_id is None else {"recovery_id": found.recovery_id}
-        return {**named, "affected": [each.to_wire() for each in found.affected], "erased": found.erased}
-
     # the server
 
     async def health(self) -> Document:
@@ -478,53 +307,6 @@ class Memorywire:
             answer["errors"] = errors
         return answer
 
-    # the knowledge graph
-
-    async def graph_assert(self, request: AssertRequest) -> Document:
-        """The statement with what it ended, or would end once it is approved."""
-        stated = await self._engine.assert_fact(self._who, Statement(**dict(request)))
-        replaced = {} if stated.replaced is None else {"replaced": triple_to_wire(stated.replaced)}
-        return {**triple_to_wire(stated.triple), **replaced, **self._engine.pending_fields(stated.review_id)}
-
-    async def graph_query(
-        self, agent_id: str, subject: str, *, predicate: str | None = None, as_of: int | None = None
-    ) -> Document:
-        found = await self._engine.graph.query(self._who, agent_id, subject, predicate=predicate, as_of=as_of)
-        return _about(subject, found)
-
-    async def graph_history(self, agent_id: str, subject: str, *, predicate: str | None = None) -> Document:
-        return _about(subject, await self._engine.graph.history(self._who, agent_id, subject, predicate))
-
-    async def graph_path(
-        self, agent_id: str, start: str, end: str, *, max_hops: int = 3, as_of: int | None = None
-    ) -> Document:
-        found = await self._engine.graph.path(self._who, agent_id, start, end, max_hops=max_hops, as_of=as_of)
-        return {"start": start, "end": end, "triples": [triple_to_wire(t) for t in found]}
-
-    async def graph_retract(self, request: RetractRequest) -> Document:
-        which = (request.subject, request.predicate)
-        return triple_to_wire(await self._engine.graph.retract(self._who, request.agent_id, which))
-
-    async def graph_erase(self, request: EraseRequest) -> Document:
-        gone = await self._engine.graph.erase(self._who, request.agent_id, request.subject, mentions=request.mentions)
-        answer: Document = {"subject": request.subject, "erased": gone.ids}
-        if gone.backup_count:
-            answer |= {"backups": gone.backups, "backup_count": gone.backup_count}
-        if gone.error is not None:
-            answer |= {"error": gone.error} | ({"remaining": gone.remaining} if gone.remaining else {})
-        return answer
-
-    async def preview_graph_erase(self, request: EraseRequest) -> Document:
-        found = await self._engine.graph.preview_erase(
-            self._who, request.agent_id, request.subject, mentions=request.mentions
-        )
-        return _about(request.subject, found)
-
-    async def neighbors(self, agent_id: str, memory_id: str, *, hops: int = 1) -> Document:
-        found = await self._engine.graph.neighbours(self._who, agent_id, memory_id, hops)
-        neighbors = [{"id": other, "distance": distance} for other, distance in found.items()]
-        return {"id": memory_id, "neighbors": neighbors}
-
     # encoding
 
     def _moved(self, result: ProcedureResult) -> Document:
@@ -557,50 +339,3 @@ def _stores(report: DeliveryReport, ids: Iterable[str]) -> tuple[list[str], list
 
 def _approval(request: RememberRequest) -> Document | None:
     return request.model_dump(exclude_unset=True) if request.approval_required else None
-
-
-def to_forget(request: ForgetRequest) -> Forget:
-    return Forget(**{**dict(request), "ids": request.ids or ()})
-
-
-def to_merge(request: MergeRequest) -> Merge:
-    return Merge(**dict(request))
-
-
-def to_expire(request: ExpireRequest) -> Expire:
-    policy = request.policy.model_dump() if request.policy is not None else {}
-    return Expire(request.agent_id, action=request.action, **policy)
-
-
-def _erased(result: ForgetResult) -> ErasureReport | None:
-    if not (result.descendants or result.sources or result.backup_count):
-        return None
-    return ErasureReport(
-        descendants=result.descendants,
-        sources=result.sources or None,
-        backups=result.backups,
-        backup_count=result.backup_count or None,
-    )
-
-
-def _outcome(decided: ReviewOutcome) -> Document:
-    outcome: Document = {}
-    for part in (decided.outcome, decided.applied):
-        match part:
-            case Receipt() as receipt:
-                outcome |= {"id": receipt.id, "stores": receipt.stores}
-            case ForgetResult() as forgotten:
-                outcome |= {"forgotten_ids": forgotten.ids}
-                if (erased := _erased(forgotten)) is not None:
-                    outcome["erased"] = dump(erased)
-                if forgotten.error is not None:
-                    outcome["error"] = forgotten.error
-            case AssertResult() as stated:
-                outcome |= {"id": stated.triple.id}
-            case MergeResult() as merged:
-                outcome |= {"canonical": merged.survivor.id, "merged_count": len(merged.losers)}
-    return {"outcome": outcome} if outcome else {}
-
-
-def _about(subject: str, triples: Iterable[Triple]) -> Document:
-    return {"subject": subject, "triples": [triple_to_wire(t) for t in triples]}

@@ -5,9 +5,28 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from commonplace.engine import AuditEntry, Draft, Hit, ProcedureResult, Triple, Update
+from commonplace.engine import (
+    AuditEntry,
+    Draft,
+    Expire,
+    Forget,
+    ForgetResult,
+    Hit,
+    Merge,
+    ProcedureResult,
+    Triple,
+    Update,
+)
 from commonplace.wire.metadata_fields import fields_from_metadata, metadata_with_fields
-from commonplace.wire.models import RecallHit, RememberRequest, UpdateRequest
+from commonplace.wire.models import (
+    ErasureReport,
+    ExpireRequest,
+    ForgetRequest,
+    MergeRequest,
+    RecallHit,
+    RememberRequest,
+    UpdateRequest,
+)
 from commonplace.wire.record import Memory
 
 NAME = "memorywire"
@@ -41,6 +60,19 @@ def to_update(ref: str, request: UpdateRequest) -> Update:
     fields = {**dict(request), "privacy_intent": None if sharing is None else sharing.model_dump()}
     removes = "expires_at" in request.model_fields_set and request.expires_at is None
     return Update(id=ref, remove_expiry=removes, **fields)
+
+
+def to_forget(request: ForgetRequest) -> Forget:
+    return Forget(**{**dict(request), "ids": request.ids or ()})
+
+
+def to_merge(request: MergeRequest) -> Merge:
+    return Merge(**dict(request))
+
+
+def to_expire(request: ExpireRequest) -> Expire:
+    policy = request.policy.model_dump() if request.policy is not None else {}
+    return Expire(request.agent_id, action=request.action, **policy)
 
 
 def shown_metadata(memory: Memory) -> dict[str, Any]:
@@ -116,3 +148,14 @@ def entry_to_wire(entry: AuditEntry) -> dict[str, Any]:
             named = {"memory_id": part.memory_id} if part.memory_id else {}
             payload.append({**named, **_payload(part.payload)})
     return {**{name: getattr(entry, name) for name in shown}, "payload": payload}
+
+
+def erasure_report(result: ForgetResult) -> ErasureReport | None:
+    if not (result.descendants or result.sources or result.backup_count):
+        return None
+    return ErasureReport(
+        descendants=result.descendants,
+        sources=result.sources or None,
+        backups=result.backups,
+        backup_count=result.backup_count or None,
+    )

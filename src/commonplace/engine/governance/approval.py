@@ -18,7 +18,7 @@ from commonplace.engine.governance.decisions import (
     require_unchanged,
     shown,
 )
-from commonplace.engine.graph import graph
+from commonplace.engine.graph import statements
 from commonplace.engine.memory import erase, forget, merge
 from commonplace.engine.memory.change import changed, check_update
 from commonplace.engine.memory.read import resolve
@@ -228,14 +228,14 @@ async def _approve_statement(
 ) -> ReviewOutcome:
     edited = edit_of(decision.edited, Statement, value)
     said = edited or Statement(**value["request"])
-    clean = await graph.clean_statement(core, who, said, author=author, reviewed=True)
+    clean = await statements.clean_statement(core, who, said, author=author, reviewed=True)
 
     def work(tx: Transaction) -> ReviewOutcome:
-        made = graph.plan_statement(tx, author, clean, value["statement_id"])
+        made = statements.plan_statement(tx, author, clean, value["statement_id"])
         if edited is None and staging.timeline_position(made) != value["line"]:
             raise ReviewOutdated
         kept = conclude(tx, core, who, value["id"], decision, about=staging.quoted_ids(made))
-        return ReviewOutcome(shown(kept), graph.apply_statement(tx, author, made))
+        return ReviewOutcome(shown(kept), statements.apply_statement(tx, author, made))
 
     return await core.transact(who.tenant, work)
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from commonplace.engine.core import RANK, REVIEW, Core
+from commonplace.engine.checks import RANK
+from commonplace.engine.core import REVIEW, Core
 from commonplace.engine.governance import staging
-from commonplace.engine.graph.graph import AssertResult
+from commonplace.engine.graph.statements import AssertResult
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.erase_records import erase_records, without_quotes
 from commonplace.engine.types import Draft, Forget, ForgetResult, Merge, MergeResult, Receipt, Statement, Update

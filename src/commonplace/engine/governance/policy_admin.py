@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from commonplace.engine.core import Core, require_role
+from commonplace.engine.checks import require_role
+from commonplace.engine.core import Core
 from commonplace.engine.governance import learning, rules
 from commonplace.engine.governance.rules import Proposal, parse_rules
 from commonplace.engine.ledger import audit

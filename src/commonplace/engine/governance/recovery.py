@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from commonplace.engine.core import Core, StaleRead, require_role
+from commonplace.engine.checks import require_role
+from commonplace.engine.core import Core, StaleRead
 from commonplace.engine.governance.taint import BadSource, Taint, TaintedMemory, TaintedStatement, last_good
-from commonplace.engine.graph.graph import end_at
+from commonplace.engine.graph.statements import end_at
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.undelete import QUARANTINED

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from commonplace.engine.core import RANK, REVIEW, Core, check_page_size
+from commonplace.engine.checks import RANK, check_page_size
+from commonplace.engine.core import REVIEW, Core
 from commonplace.engine.governance import approval, nearest, staging
 from commonplace.engine.governance.decisions import (
     Decision,
@@ -24,7 +25,7 @@ from commonplace.engine.governance.decisions import (
     shown,
     stale,
 )
-from commonplace.engine.graph import graph
+from commonplace.engine.graph import statements
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.change import check_update
 from commonplace.engine.memory.write import admit_draft, check_draft, new_memory
@@ -273,11 +274,11 @@ class Reviews:
         """What a review shows of its request as things are now."""
         core, request, author = self._core, value["request"], author_of(who, value)
         if value["operation"] == "statement":
-            clean = await graph.clean_statement(core, who, Statement(**request), author=author, reviewed=True)
+            clean = await statements.clean_statement(core, who, Statement(**request), author=author, reviewed=True)
             near = await staging.near_statement(core, who, clean)
 
             def plan(tx: Transaction) -> tuple[dict[str, Any], Sequence[str]]:
-                made = graph.plan_statement(tx, author, clean, value["statement_id"])
+                made = statements.plan_statement(tx, author, clean, value["statement_id"])
                 kept = {**staging.show_statement(made), "nearest": near, "request": staging.to_document(clean)}
                 return kept, staging.quoted_ids(made)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from commonplace.engine.core import REVIEW, Core, StaleRead
 from commonplace.engine.governance.nearest import nearest, neighbours
 from commonplace.engine.governance.policies import ReviewRequired
-from commonplace.engine.graph.graph import AssertResult, clean_statement, plan_statement
+from commonplace.engine.graph.statements import AssertResult, clean_statement, plan_statement
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory import forget, merge, write
 from commonplace.engine.memory.change import changed, inherit

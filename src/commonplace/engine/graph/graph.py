@@ -10,33 +10,40 @@ and hops compare names without regard to case.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from commonplace.engine.core import REVIEW, Core, check_agent_name, memory_not_found
+from commonplace.engine.checks import memory_not_found
+from commonplace.engine.core import REVIEW, Core
+from commonplace.engine.graph.statements import (
+    AssertResult,
+    apply_erase,
+    apply_statement,
+    check_instant,
+    check_text,
+    clean_statement,
+    end_at,
+    plan_statement,
+)
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.erase_records import erase_records, reject_pending
 from commonplace.engine.memory.read import resolve
 from commonplace.engine.types import Statement
-from commonplace.stores.base import AuditPart, Reach, Transaction
+from commonplace.stores.base import Reach, Transaction
 from commonplace.stores.graph import Instant, Triple
-from commonplace.wire.canonical import is_uuid, mint_id
+from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
-from commonplace.wire.plain import check_field, check_not_blank
-from commonplace.wire.record import MAX_TERM_CHARS, Principal
-from commonplace.wire.times import LAST_INSTANT
+from commonplace.wire.record import Principal
 
 MAX_HOPS = 3  # of neighbours, as in recall
 MAX_PATH = 6
 _MAX_NEIGHBOURS = 1000
 _MAX_SUBJECTS = 2000  # statements that are looked at to list what they are about
-_LONG_CHARS = 16 * 1024  # beyond which looking for secrets takes long enough for others to notice
 _CHUNK = 64  # statements erased per unit of work, so that the write lock is never held for long
 
-ASSERT, RETRACT, ERASE = "graph_assert", "graph_retract", "graph_erase"
+RETRACT, ERASE = "graph_retract", "graph_erase"
 
 
 @dataclass(slots=True)
@@ -48,16 +55,6 @@ class EraseResult:
     backup_count: int = 0
     remaining: list[str] = field(default_factory=list)
     error: str | None = None
-
-
-@dataclass(slots=True)
-class AssertResult:
-    """A new statement, and the one that held until then, as it is now."""
-
-    triple: Triple
-    replaced: Triple | None = None
-    held: Triple | None = None  # what `replaced` was until now
-    review_id: str | None = None  # while it waits for approval, and none of it has happened
 
 
 class Graph:
@@ -91,7 +88,7 @@ class Graph:
 
     def _name(self, field: str, text: str) -> str:
         """A name that is looked for, which must hold no secret: answers repeat it."""
-        named = _checked(field, text)
+        named = check_text(field, text)
         self._core.check_names(**{field: named})
         return named
 
@@ -158,7 +155,7 @@ class Graph:
         """The live memories within so many hops of this one, nearest first, with their distance."""
         self._core.require(who, agent_id, "reader")
         _check_steps("hops", hops, 0, MAX_HOPS)
-        memory = await resolve(self._core, who, agent_id, _checked("memory_id", ref))
+        memory = await resolve(self._core, who, agent_id, check_text("memory_id", ref))
         if hops == 0:
             return {}
         reach = Reach(who.tenant, (agent_id,), now=self._core.clock())
@@ -175,7 +172,7 @@ class Graph:
     def _at(self, as_of: int | None) -> Instant:
         if as_of is None:
             return Instant(self._core.clock())
-        _check_instant(as_of, "as_of")
+        check_instant(as_of, "as_of")
         return Instant(as_of, given=True)
 
     # ending and erasing
@@ -210,7 +207,7 @@ class Graph:
 
     async def _about(self, who: Principal, agent_id: str, subject: str, mentions: bool) -> list[Triple]:
         self._core.require(who, agent_id, "writer")
-        named = _checked("subject", subject)
+        named = check_text("subject", subject)
         return await self._core.primary.triples_about(who.tenant, agent_id, named, mentions)
 
     async def erase(self, who: Principal, agent_id: str, subject: str, *, mentions: bool = False) -> EraseResult:
@@ -238,7 +235,7 @@ class Graph:
             remaining = [] if why is None else [id for id in ids if id not in done]
         quoting = list[str]()
         if why is None:
-            quoting, staged = await self._erase_staged(who, agent_id, _checked("subject", subject), mentions)
+            quoting, staged = await self._erase_staged(who, agent_id, check_text("subject", subject), mentions)
             gone += staged
         if not gone and not quoting:
             return EraseResult([])
@@ -287,102 +284,6 @@ def _names(subject: str, object: str, name: str, mentions: bool) -> bool:
     return subject == name or (mentions and object == name)
 
 
-# stating
-
-
-async def clean_statement(
-    core: Core, who: Principal, statement: Statement, *, author: Principal | None = None, reviewed: bool = False
-) -> Statement:
-    """A statement as it may be kept; redaction and policies run here, on everything that it says. `author` is who asked
-    for it, where that is another; policies want it `reviewed` or are asked."""
-    given = (statement.subject, statement.predicate, statement.object, statement.provenance)
-    if sum(len(text) for text in given if isinstance(text, str)) > _LONG_CHARS:
-        clean = await asyncio.to_thread(_clean_statement, core, who, statement)
-    else:
-        clean = _clean_statement(core, who, statement)
-    said = Triple(
-        "", clean.agent_id, clean.subject, clean.predicate, clean.object, 0,
-        confidence=float(clean.confidence), provenance=clean.provenance,
-    )  # fmt: skip
-    kept = await core.policies.admit_triple(author or who, "statement", said, reviewed=reviewed)
-    return replace(clean, **{name: getattr(kept, name) for name in ("subject", "predicate", "object", "provenance")})
-
-
-def _clean_statement(core: Core, who: Principal, statement: Statement) -> Statement:
-    core.require(who, statement.agent_id, "writer")
-    check_agent_name(statement.agent_id)
-    confidence = statement.confidence
-    if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 <= confidence <= 1:
-        raise ValidationError(f"confidence must be a number from 0 to 1, not {confidence!r}", field="confidence")
-    if statement.valid_from is not None:
-        _check_instant(statement.valid_from, "valid_from")
-    kept: dict[str, Any] = {n: _clean(core, n, getattr(statement, n)) for n in ("subject", "predicate", "object")}
-    kept["object"] = core.redactor.redact_statement(**kept)
-    source = None if statement.provenance is None else _clean(core, "provenance", statement.provenance)
-    return replace(statement, **kept, provenance=source)
-
-
-def _clean(core: Core, field: str, text: str) -> str:
-    kept = core.redact_text(_checked(field, text), field)
-    if len(kept) > MAX_TERM_CHARS:
-        raise ValidationError(f"{field} has {len(kept):,} characters; at most {MAX_TERM_CHARS:,} are kept", field=field)
-    return kept
-
-
-def plan_statement(tx: Transaction, author: Principal, clean: Statement, id: str) -> AssertResult:
-    """What stating it now would make, and what it would end; nothing is written."""
-    start = tx.now if clean.valid_from is None else clean.valid_from
-    timeline = (clean.agent_id, clean.subject, clean.predicate)
-    held, later = tx.triple_at(*timeline, start), tx.triple_after(*timeline, start)
-    triple = Triple(
-        id,
-        *timeline,
-        clean.object,
-        valid_from=start,
-        valid_to=None if later is None else later.valid_from,
-        confidence=float(clean.confidence),
-        provenance=clean.provenance,
-        asserted_by=author.name,
-        memory_id=_named_memory(tx, clean.agent_id, clean.provenance),
-    )
-    return AssertResult(triple, None if held is None else replace(held, valid_to=start), held)
-
-
-def apply_statement(tx: Transaction, author: Principal, made: AssertResult) -> AssertResult:
-    """Write what `plan_statement` made in the same transaction."""
-    triple = made.triple
-    parts = [] if made.held is None else [end_at(tx, made.held, triple.valid_from)]
-    tx.put_triple(triple)
-    said = {**_as_payload(triple), "valid_from": triple.valid_from, "valid_to": triple.valid_to}
-    said["confidence"] = triple.confidence
-    said |= {} if triple.memory_id is None else {"derived_from": triple.memory_id}
-    said |= {} if triple.provenance is None else {"provenance": triple.provenance}
-    parts.append(audit.part(triple.id, said))
-    audit.append(tx, author, ASSERT, triple.agent_id, parts)
-    return made
-
-
-# erasing
-
-
-def apply_erase(tx: Transaction, ids: Sequence[str]) -> list[AuditPart]:
-    """Erase statements; what the ledger keeps of that."""
-    for id in ids:
-        erase_records(tx, id)
-        tx.erase_triple(id)
-    return [audit.part(None, {"id": id, "erased": True}) for id in ids]
-
-
-def end_at(tx: Transaction, triple: Triple, at: int | None) -> AuditPart:
-    """Let a statement hold until then, or without an end; what the ledger says of that."""
-    tx.put_triple(replace(triple, valid_to=at))
-    return audit.part(triple.id, {**_as_payload(triple), "valid_to": at})
-
-
-def _as_payload(triple: Triple) -> dict[str, Any]:
-    return {"subject": triple.subject, "predicate": triple.predicate, "object": triple.object}
-
-
 def _by_id(tx: Transaction, agent_id: str, id: str) -> Triple:
     triple = tx.triple(id)
     if triple is None or triple.agent_id != agent_id:
@@ -393,7 +294,7 @@ def _by_id(tx: Transaction, agent_id: str, id: str) -> Triple:
 
 
 def _current_triple(tx: Transaction, agent_id: str, subject: str, predicate: str) -> Triple:
-    subject, predicate = _checked("subject", subject), _checked("predicate", predicate)
+    subject, predicate = check_text("subject", subject), check_text("predicate", predicate)
     found = tx.triple_at(agent_id, subject, predicate, tx.now)
     if found is None:
         raise NotFound(
@@ -403,32 +304,6 @@ def _current_triple(tx: Transaction, agent_id: str, subject: str, predicate: str
     return found
 
 
-def _named_memory(tx: Transaction, agent_id: str, provenance: str | None) -> str | None:
-    """The memory a provenance names, by id or alias, so that erasing that one finds what was derived from it."""
-    if provenance is None:
-        return None
-    spelled = tx.get(provenance) if is_uuid(provenance) else None
-    if spelled is None and (aliased := tx.by_alias(agent_id, provenance)) is not None:
-        return aliased.id  # which may look like an id of ours
-    return provenance if is_uuid(provenance) else None
-
-
-def _check_instant(at: int, field: str) -> None:
-    if isinstance(at, bool) or not isinstance(at, int) or not 0 <= at <= LAST_INSTANT:
-        raise ValidationError(
-            f"{field} must be milliseconds since 1970, from 0 to {LAST_INSTANT} (the year 9999), not {at!r}",
-            field=field,
-        )
-
-
 def _check_steps(field: str, steps: int, least: int, most: int) -> None:
     if isinstance(steps, bool) or not isinstance(steps, int) or not least <= steps <= most:
         raise ValidationError(f"{field} must be a whole number from {least} to {most}, not {steps!r}", field=field)
-
-
-def _checked(field: str, text: str) -> str:
-    if not isinstance(text, str):
-        raise ValidationError(f"{field} must be text", field=field)
-    check_field(text, field)
-    check_not_blank(text, field)
-    return text.strip()

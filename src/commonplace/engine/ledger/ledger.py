@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from commonplace.engine.core import Core, check_page_size, require_operator, require_role
+from commonplace.engine.checks import check_page_size, require_operator, require_role
+from commonplace.engine.core import Core
 from commonplace.engine.ledger.audit import Verifier
 from commonplace.engine.ledger.evidence import Evidence
 from commonplace.engine.ledger.export import as_lines, batches, export
@@ -17,8 +18,9 @@ from commonplace.engine.ledger.rows import RowCheck
 from commonplace.engine.ledger.tree_heads import TreeHeads
 from commonplace.engine.peers.identity import Identity
 from commonplace.engine.recall.recall_log import RecallLog
-from commonplace.stores.base import AuditEntry, AuditPart, Progress
+from commonplace.stores.base import AuditEntry, AuditPart
 from commonplace.stores.graph import Triple
+from commonplace.stores.optional import Progress
 from commonplace.wire import keys
 from commonplace.wire.errors import Forbidden, ValidationError
 from commonplace.wire.record import ALL_AGENTS, Principal
@@ -27,7 +29,7 @@ _AT_ONCE = 1000
 Document = dict[str, Any]
 _CURSOR_DIGITS = 18  # which a number of an entry has at most
 _UUID = re.compile(rb"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
-#: What a part says to whom a rule hides it from.
+#: What a part says to a caller from whom a rule hides it.
 _WITHHELD: Document = {"memory_id": None, "payload": b'{"withheld":true}', "salt": None}
 
 

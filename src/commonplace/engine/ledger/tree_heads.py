@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from commonplace.engine.core import Core, require_role
+from commonplace.engine.checks import require_role
+from commonplace.engine.core import Core
 from commonplace.engine.ledger import merkle
 from commonplace.engine.ledger.merkle import MerkleTree, leaf_hash
 from commonplace.engine.peers.identity import Identity

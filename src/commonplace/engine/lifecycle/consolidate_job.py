@@ -3,7 +3,7 @@
 Short-term is what was written with `short_term` in its metadata. Windows are the short-term memories of one agent and
 one person. A promoted memory is a semantic one with the words of its sources; these become part of it and are archived
 in the same unit of work, so that a stop at any moment leaves each thing said once, and whoever erases a source hears of
-the other. What was promoted in vain is put away again, so that it does not become more and more.
+the other. What was promoted and never needed is archived again, so that it does not become more and more.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class _Run:
         return left < len(whole)
 
     async def archive_unneeded(self, agent: str, user: str | None, moved: bool) -> None:
-        """Of the long-term memories with this person those that are too many, or were promoted in vain. All of them
+        """Of the long-term memories with this person those that are too many, or were never needed. All of them
         are read only where something moved, or where a run that was killed has left too many."""
         capacity = self.core.settings.lifecycle.capacity
         whose = Condition(("user_id",), "exists", False) if user is None else Condition(("user_id",), "eq", user)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from math import ceil
 from typing import Protocol
 
 from commonplace.engine.lifecycle.statements import GRAMMAR, statement
@@ -16,7 +16,7 @@ SETTLED_MS = 600_000  # younger than this a memory belongs to a conversation tha
 COLD_MS = 7 * DAY_MS
 PROMOTED_FROM = 0.6  # at once
 #: When it has gone cold it is decided: from here on it is long-term memory all the same, below it is put away. A sure
-#: statement that nobody has asked for yet is above it: what is true must not be lost for want of a question.
+#: statement that nobody has asked for yet is above it: what is true must not be lost because nobody asked.
 KEPT_FROM = 0.22
 #: What must agree between notes that say the same, for one long-term memory to be made of them.
 ALIKE = ("project", "privacy", "expires_at", "speaker", "title", "tags", "confidence", "event_time", "source")
@@ -59,7 +59,8 @@ class ScoreConsolidator:
     """By recency, salience, confidence and the author's own word."""
 
     def plan(self, window: Sequence[Memory], now: int) -> Plan:
-        mentions = _mentions(window)
+        statements = {memory.id: statement(memory.content) for memory in window}
+        mentions = count_mentions(statements)
         plan, groups = Plan(), dict[str, tuple[list[Memory], Score]]()
         for memory in window:
             if now - memory.created_at < SETTLED_MS:
@@ -67,7 +68,7 @@ class ScoreConsolidator:
             scored = score(memory, mentions[memory.id], now - memory.created_at)
             cold = now - memory.created_at >= COLD_MS
             if scored.flag or scored.total >= (KEPT_FROM if cold else PROMOTED_FROM):
-                key = repr([statement(memory.content), *(getattr(memory, name) for name in ALIKE)])
+                key = repr([statements[memory.id], *(getattr(memory, name) for name in ALIKE)])
                 groups.setdefault(key, ([], scored))[0].append(memory)
             elif cold:
                 plan.cold.append((memory, scored))
@@ -85,10 +86,11 @@ def score(memory: Memory, mentions: int, age: int, half_life: int = _HALF_LIFE) 
     )
 
 
-def _mentions(window: Sequence[Memory]) -> dict[str, int]:
-    """How many others of the window have most of the words of each, but those of grammar; by the words that they
-    share, because comparing each with each takes seconds where there are thousands."""
-    words = {memory.id: frozenset(statement(memory.content)) - GRAMMAR for memory in window}
+def count_mentions(statements: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """How many others of the window have most of the words of each, but those of grammar; by id. Whoever shares three
+    quarters of its words shares one of its rarest quarter, so only those that do are compared: comparing each with each
+    takes seconds where there are thousands."""
+    words = {id: frozenset(said) - GRAMMAR for id, said in statements.items()}
     having: dict[str, list[str]] = {}
     for id, own in words.items():
         for word in own:
@@ -96,8 +98,9 @@ def _mentions(window: Sequence[Memory]) -> dict[str, int]:
     numbers = {id: frozenset(word for word in own if word[0].isdecimal()) for id, own in words.items()}
     found: dict[str, int] = {}
     for id, own in words.items():
-        shared = Counter(other for word in own for other in having[word])
-        del shared[id]
-        near = [other for other, count in shared.items() if count >= _SHARED * len(own)]
-        found[id] = sum(numbers[other] == numbers[id] for other in near)  # another number is another event
+        enough = ceil(_SHARED * len(own))
+        rarest = sorted(own, key=lambda word: len(having[word]))[: len(own) - enough + 1]
+        others = {other for word in rarest for other in having[word]} - {id}
+        # Another number is another event.
+        found[id] = sum(numbers[other] == numbers[id] and len(own & words[other]) >= enough for other in others)
     return found

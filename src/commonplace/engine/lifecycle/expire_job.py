@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from commonplace.engine.core import IDEMPOTENCY, Core
 from commonplace.engine.governance.reviews import Reviews
-from commonplace.engine.lifecycle.run_log import Action, Done, RunLog, drop_old_runs
+from commonplace.engine.lifecycle.run_log import Action, ActionKind, RunLog, drop_old_runs
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.erase import must_erase
 from commonplace.engine.memory.forget import CHUNK, apply_forget
@@ -26,8 +26,8 @@ from commonplace.wire.times import DAY_MS
 KEEP_IDEMPOTENCY_MS = 7 * DAY_MS
 LEFT_ALONE_MS = 30 * DAY_MS
 EVERY_AGENT = "*"
-_DONE: dict[str, Done] = {"forget": "forgotten", "archive": "archived", "demote": "demoted"}
-_ACTIONS = tuple(_DONE)
+_ACTION_KINDS: dict[str, ActionKind] = {"forget": "forgotten", "archive": "archived", "demote": "demoted"}
+_ACTIONS = tuple(_ACTION_KINDS)
 _CONDITIONS = ("type", "older_than_days", "no_recall_in_days", "confidence_below")
 
 
@@ -84,7 +84,7 @@ class ExpireJob:
 
         def action(memory: Memory) -> Action:
             why = {"policy": policy_text(policy)}
-            return Action(_DONE[policy.action], memory.agent_id, memory.id, memory.version, why)
+            return Action(_ACTION_KINDS[policy.action], memory.agent_id, memory.id, memory.version, why)
 
         if dry_run:
             found, _ = await self.core.policies.admitted(who, "forget", found)

@@ -21,7 +21,7 @@ UNUSED_MS = 30 * DAY_MS
 _HALF_LIFE = 90 * DAY_MS  # of long-term memory, as of the importance of a drawer
 
 Document = dict[str, Any]
-_Scored = tuple[Memory, Score]
+_ScoredMemory = tuple[Memory, Score]
 
 
 def choose_for_archive(
@@ -30,7 +30,7 @@ def choose_for_archive(
     """Of one agent's and one person's, with why: those that were not sure and that nobody has needed, then what is more
     than `capacity` (see `_over`); 0 is without limit. `authors` names by id the principal whose words each holds."""
     gone: list[tuple[Memory, Document]] = []
-    left: list[_Scored] = []
+    left: list[_ScoredMemory] = []
     for memory in memories:
         if _is_kept(memory):
             continue
@@ -45,15 +45,15 @@ def choose_for_archive(
     return gone + [(memory, {**found.parts(), "capacity": capacity}) for memory, found in over]
 
 
-def _over(left: Sequence[_Scored], count: int, authors: Mapping[str, str]) -> list[_Scored]:
-    """So many, one after another: each time of the principal who has the most of all that is left, the least worth of
-    theirs. By worth alone whoever writes the same thing four times, of which all is new, would archive what others have
+def _over(left: Sequence[_ScoredMemory], count: int, authors: Mapping[str, str]) -> list[_ScoredMemory]:
+    """So many, one after another: each time the least worth of the principal who has the most of what is left.
+    By worth alone whoever writes the same thing four times, of which all is new, would archive what others have
     long relied on. Having been recalled counts in the worth and no further: chatter that stood fourth under one answer
     would outlive a fact nobody has asked for yet."""
-    rows = defaultdict[str, list[_Scored]](list)  # the least worth last
+    rows = defaultdict[str, list[_ScoredMemory]](list)  # the least worth last
     for each in sorted(left, key=_by_worth, reverse=True):
         rows[authors.get(each[0].id, "")].append(each)
-    over: list[_Scored] = []
+    over: list[_ScoredMemory] = []
     while rows and len(over) < count:
         author = min(rows, key=lambda name: (-len(rows[name]), _by_worth(rows[name][-1])))
         over.append(rows[author].pop())
@@ -62,7 +62,7 @@ def _over(left: Sequence[_Scored], count: int, authors: Mapping[str, str]) -> li
     return over
 
 
-def _by_worth(each: _Scored) -> tuple[float, int, str]:
+def _by_worth(each: _ScoredMemory) -> tuple[float, int, str]:
     memory, found = each
     return found.total, last_needed(memory), memory.id
 

@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-from commonplace.engine.core import Core, require_role
+from commonplace.engine.checks import require_role
+from commonplace.engine.core import Core
 from commonplace.engine.memory.read import readable
 from commonplace.engine.memory.undo import UndoResult, undo_one
 from commonplace.stores.base import Record, Transaction
@@ -27,7 +28,7 @@ SHOWN_ACTIONS = 200  # of one run, at once
 _SHOWN_CHARS = 200  # of a memory
 MAX_RUNS = 100  # of one page
 
-Done = Literal["merged", "promoted", "archived", "forgotten", "demoted"]
+ActionKind = Literal["merged", "promoted", "archived", "forgotten", "demoted"]
 Document = dict[str, Any]
 
 
@@ -35,7 +36,7 @@ Document = dict[str, Any]
 class Action:
     """What was done to a memory; undoing it takes all of the action back. `version` is the one it left."""
 
-    action: Done
+    action: ActionKind
     agent_id: str
     id: str
     version: int
@@ -165,7 +166,7 @@ async def sees_all(core: Core, who: Principal) -> bool:
 
 
 def without_numbers(ended: Document) -> Document:
-    """How a run ended, for whom not all of it is: a problem, too, may name another's memory."""
+    """How a run ended, for a caller who may not see all of it: a problem, too, may name another's memory."""
     error = None if ended["error"] is None else "it failed; whoever may read everything can see why"
     return {**ended, "counts": {}, "error": error}
 

@@ -13,7 +13,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from commonplace.engine.core import SYSTEM, Core, require_operator, require_role
+from commonplace.engine.checks import require_operator, require_role
+from commonplace.engine.core import SYSTEM, Core
 from commonplace.engine.lifecycle import run_log
 from commonplace.engine.lifecycle.run_log import RunLog, sees_all, without_numbers
 from commonplace.engine.memory.undo import UndoResult

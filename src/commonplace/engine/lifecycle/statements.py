@@ -27,7 +27,7 @@ _SPELLED = {
 #: What a phrase of time or place begins with: it may stand before or after the rest.
 _ADJUNCTS = frozenset({"on", "in", "at", "since", "during", "every"})
 _WORD = re.compile(r"\d+(?:[.,:/]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*|[-+<>=≠≤≥%$€£!?&#@*/^~|\\]")
-_MARKS = {"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-"}
+_MARKS = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-"})
 
 
 #: Words of grammar: half of everything that is said shares them.
@@ -53,7 +53,7 @@ def same_statement(one: str, other: str) -> bool:
 
 def _words(text: str) -> Iterator[tuple[str, str]]:
     """Each word as it is compared and as it is written. Signs that can change what is said are words, too."""
-    plain = "".join(_MARKS.get(c, c) for c in text).rstrip(" .!\n\t")
+    plain = text.translate(_MARKS).rstrip(" .!\n\t")
     for found in _WORD.finditer(plain):
         written = found[0]
         for word in _SPELLED.get(written.casefold(), written.casefold()).split():

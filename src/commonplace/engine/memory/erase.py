@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from commonplace.engine.core import REVIEW, Core
-from commonplace.engine.graph.graph import apply_erase
+from commonplace.engine.graph.statements import apply_erase
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.erase_records import erase_records, reject_pending

@@ -99,7 +99,7 @@ def apply_expire(
             tx, core, who, request.agent_id, batch, hard=False, because="expired by policy", unchanged=True
         )
     else:
-        done = _put_away(tx, who, request, batch)
+        done = _archive_or_demote(tx, who, request, batch)
     if note is not None:
         for id in done:
             if (now := tx.get(id)) is not None:  # else it was erased, as was promised of it
@@ -107,7 +107,7 @@ def apply_expire(
     return done
 
 
-def _put_away(tx: Transaction, who: Principal, request: Expire, batch: Sequence[Memory]) -> list[str]:
+def _archive_or_demote(tx: Transaction, who: Principal, request: Expire, batch: Sequence[Memory]) -> list[str]:
     unchanged = [now for m in batch if (now := tx.get(m.id)) is not None and now.version == m.version]
     parts = []
     if request.action == "demote":

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from commonplace.engine.core import REVIEW, Core, require_role
+from commonplace.engine.checks import require_role
+from commonplace.engine.core import REVIEW, Core
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.erase import (

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from commonplace.engine.core import Core, StaleRead, memory_not_found
+from commonplace.engine.checks import memory_not_found
+from commonplace.engine.core import Core, StaleRead
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.read import readable

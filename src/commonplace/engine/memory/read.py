@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TypedDict, Unpack
 
-from commonplace.engine.core import Core, check_page_size, memory_not_found
+from commonplace.engine.checks import check_page_size, memory_not_found
+from commonplace.engine.core import Core
 from commonplace.engine.types import NumberedPage, Snapshot
 from commonplace.stores.base import Page, Reach
 from commonplace.wire.canonical import is_uuid

@@ -15,7 +15,7 @@ from commonplace.wire.short_ids import expand_id
 
 #: In the provenance of what someone brought back: when. Nothing that acts by itself may take it away at once again.
 RESTORED = "restored_at"
-#: In the provenance of what a recovery has hidden: which. Whom it was hidden from cannot take that back.
+#: In the provenance of what a recovery has hidden: which. Those it was hidden from cannot take that back.
 QUARANTINED = "quarantined_by"
 
 

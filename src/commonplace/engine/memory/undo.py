@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from commonplace.engine.core import Core, StaleRead, require_role
+from commonplace.engine.checks import require_role
+from commonplace.engine.core import Core, StaleRead
 from commonplace.engine.memory.read import expired, uuid_in
 from commonplace.engine.memory.undelete import cannot_be_brought_back, mark_restored, undelete
 from commonplace.engine.memory.unmerge import unmerge
@@ -67,7 +68,7 @@ async def undo_one(
             raise Conflict(f"memory {id} was changed since; undo it by its own id if you mean that, too", id=id)
         elif memory.merged_into is not None:
             back = [each.id for each in await unmerge(core, who, memory.agent_id, memory.id, reason)]
-            # Others come back with it, and what a rule withholds is not named to whom did not name it.
+            # Others come back with it, and what a rule withholds is not named to a caller who did not name it.
             withheld = await core.policies.withheld(who, back)
             result.restored += [each for each in back if each == memory.id or each not in withheld]
         elif memory.status != "live":

@@ -154,7 +154,7 @@ async def _take_promotion_back(
 ) -> list[Memory]:
     """Its sources are short-term memories again. A promoted memory that someone has changed is theirs by now."""
     there = readable(promoted, core.clock())
-    # Put away it is what it was, and its second version says no more than that.
+    # The second version of one that was archived says that and no more: nobody has changed it.
     changed = promoted.version > (2 if promoted.status == "archived" else 1)
     if there and changed:
         raise Conflict(

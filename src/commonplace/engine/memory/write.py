@@ -10,15 +10,8 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Literal
 
-from commonplace.engine.core import (
-    IDEMPOTENCY,
-    Core,
-    StaleRead,
-    check_agent_name,
-    check_expiry,
-    memory_not_found,
-    yield_to_others,
-)
+from commonplace.engine.checks import check_agent_name, check_expiry, memory_not_found
+from commonplace.engine.core import IDEMPOTENCY, Core, StaleRead, yield_to_others
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.read import resolve

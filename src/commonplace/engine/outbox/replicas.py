@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from commonplace.engine.outbox.breaker import CircuitBreaker
-from commonplace.stores.base import AgentScoped, Selective, Store
+from commonplace.stores.base import Store
+from commonplace.stores.optional import AgentScoped, Selective
 from commonplace.wire.errors import Fault, Unavailable
 from commonplace.wire.record import MEMORY_TYPES, Clock, Memory
 
@@ -121,7 +122,7 @@ class Replica:
 
     async def probe(self) -> None:
         """Ask it how it is, so that `state` knows also of one that nothing was asked of yet. That it answers says
-        nothing of what it refused before, so only bad news are noted; one that is left alone is not asked."""
+        nothing of what it refused before, so only bad news is noted; one that is left alone is not asked."""
         if self.breaker.is_open:
             return
         try:
@@ -129,7 +130,7 @@ class Replica:
         except Unavailable as fault:
             self.breaker.failed(fault.summary)
         else:
-            # Degraded it works; and two servers with copies of each other's would call each other that for ever.
+            # Degraded it works; and two servers with copies of each other's would call each other that forever.
             self._is_down = answer.get("status") == "down"
 
     async def _opened(self) -> Store:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.engine.outbox.replicas import Replica, delete_copies
-from commonplace.stores.base import Entry, Progress, Reach, Store, Transaction
+from commonplace.stores.base import Entry, Reach, Store, Transaction
 from commonplace.stores.mixins import scan_all
+from commonplace.stores.optional import Progress
 from commonplace.wire.record import Memory
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _AT_ONCE = 50
-SECONDS = 300.0  # for one group, while an operator watches
+TIMEOUT_SECONDS = 300.0  # for one group, while an operator watches
 _COMPARED = ("id", "agent_id", "type", "content", "user_id", "created_at", "expires_at")
 
 
@@ -100,7 +101,7 @@ class Resync:
         self._copies.append(digest(copies))
 
     async def _call(self, verb: Callable[[Store], Awaitable[T]]) -> T:
-        return await self._replica.attempt(verb, seconds=SECONDS)
+        return await self._replica.attempt(verb, seconds=TIMEOUT_SECONDS)
 
     def _advance(self, count: int) -> None:
         self._done += count

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from commonplace.engine.core import Core, require_operator
+from commonplace.engine.checks import require_operator
+from commonplace.engine.core import Core
 from commonplace.engine.ledger import audit
 from commonplace.engine.outbox.replicas import Replica
-from commonplace.engine.outbox.resync import SECONDS, Resync
-from commonplace.stores.base import AgentListing, Finding, Progress, Reach, Store
+from commonplace.engine.outbox.resync import TIMEOUT_SECONDS, Resync
+from commonplace.stores.base import Reach, Store
+from commonplace.stores.optional import AgentListing, Finding, Progress
 from commonplace.wire.errors import NotFound
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import ALL_AGENTS, Principal
@@ -91,7 +93,7 @@ class Stores:
 
         found = {*await self._core.primary.agent_names(tenant), *await audit.agents_in(self._core.primary, tenant)}
         # By that name a product may give, and so lose, the memories of every agent.
-        return sorted(found.union(await replica.attempt(theirs, seconds=SECONDS)) - {ALL_AGENTS, ""})
+        return sorted(found.union(await replica.attempt(theirs, seconds=TIMEOUT_SECONDS)) - {ALL_AGENTS, ""})
 
     def _reach(self, replica: Replica, tenant: str, agent: str) -> Reach:
         types = Condition(("type",), "in", sorted(replica.types()))

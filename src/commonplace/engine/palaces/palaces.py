@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from commonplace.engine.core import Core, check_agent_name
-from commonplace.engine.graph.graph import AssertResult
+from commonplace.engine.checks import check_agent_name
+from commonplace.engine.core import Core
+from commonplace.engine.graph.statements import AssertResult
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import READABLE
 from commonplace.engine.palaces import palace_recall

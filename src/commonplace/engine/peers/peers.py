@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from commonplace.engine import rate_limit
-from commonplace.engine.core import SYSTEM, Core, require_operator, require_role
+from commonplace.engine.checks import require_operator, require_role
+from commonplace.engine.core import SYSTEM, Core
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import find
 from commonplace.engine.peers import asking, trust, vouches

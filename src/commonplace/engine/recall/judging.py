@@ -14,7 +14,7 @@ from commonplace.wire.errors import Fault
 #: So many are read at a time: the first tell most, and between two rounds it is seen whether that was enough.
 ROUND = 2
 #: No further round is begun that would, going by those before it, end later than this.
-SECONDS = 0.025
+BUDGET_SECONDS = 0.025
 
 Timer = Callable[[], float]
 Verdicts = tuple[list[float], str | None]  # a logit for each of the first texts, and what did not work as configured
@@ -30,7 +30,7 @@ async def read_best(
     texts: Sequence[str],
     enough: Callable[[Sequence[float]], bool],
     *,
-    seconds: float = SECONDS,
+    seconds: float = BUDGET_SECONDS,
     timer: Timer = time.perf_counter,
 ) -> Verdicts:
     """At least those of one round; no more once the logits are `enough` or time is up."""

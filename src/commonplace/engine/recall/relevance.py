@@ -140,7 +140,7 @@ async def read(
             verdicts, note = await judging.read_all(judge, question.text, texts)
         else:
             stands = functools.partial(_stands, fit, cheap, query.min_score)
-            limit = judging.SECONDS
+            limit = judging.BUDGET_SECONDS
             verdicts, note = await judging.read_best(judge, question.text, texts, stands, seconds=limit, timer=timer)
         logits = {r.memory.id: logit for r, logit in zip(readable, verdicts, strict=False)}
     if logits:

@@ -27,7 +27,7 @@ Document = dict[str, Any]
 @dataclass(slots=True)
 class SavedFile:
     """The recalls of one tenant that one process left. Another store may be used with the same folder, so it says whose
-    they are: `ledger` is the hash of the first entry of theirs, and where that was not to be had, `store` their key."""
+    they are: `ledger` is the hash of the first entry of theirs, and where that could not be read, `store` their key."""
 
     path: Path
     tenant: str
@@ -39,7 +39,7 @@ class SavedFile:
     store: str = ""  # which files of earlier versions do not say
 
     def belongs_to(self, ledger: str | None, store: str) -> bool:
-        """What says of neither whose it is belongs to nobody: no other store's people may read it in their ledger."""
+        """A file that names neither belongs to nobody: no other store's people may read it in their ledger."""
         return self.ledger == ledger if self.ledger is not None else store != "" and self.store == store
 
     def remove(self) -> None:

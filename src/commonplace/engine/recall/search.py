@@ -17,17 +17,8 @@ from commonplace.engine.recall.fusion import OVERFETCH
 from commonplace.engine.recall.ranking import CLOSELY, REACH, Blend, RankedCandidate, Shortlist, fit_name, fitted_blend
 from commonplace.engine.recall.understanding import ALL, Question, RecallParts, analyse, is_telling
 from commonplace.engine.types import Snapshot
-from commonplace.stores.base import (
-    AgentContext,
-    Candidate,
-    EmbedderInfo,
-    Primary,
-    Reach,
-    ReadView,
-    Search,
-    Vectors,
-    Viewable,
-)
+from commonplace.stores.base import AgentContext, Candidate, EmbedderInfo, Primary, Reach, Search, Vectors
+from commonplace.stores.optional import ReadView, Viewable
 
 #: At least so many are taken from each leg, and so many of the best are read with what was said around them.
 FEWEST = 20
@@ -78,14 +69,14 @@ async def _search_once(
     encoded = _QuestionVectors(None, core.embedder_info)
     if is_telling(text):
         encoded = await _encode(core, text, known[1].sought if known else text, reach.tenant)
-    steps = _steps(reach, asked, encoded, known)
+    reads = _reads(reach, asked, encoded, known)
     if fan_out:
-        outcome = await _take_with_replicas(core, steps, k)
+        outcome = await _read_with_replicas(core, reads, k)
     elif isinstance(core.primary, Viewable):
         second = encoded.second is not None
-        outcome = await core.primary.view(reach, lambda view: _take(view, steps), second=second)
+        outcome = await core.primary.view(reach, lambda view: _read_at_once(view, reads), second=second)
     else:
-        outcome = await _take_waiting(core.primary, steps)
+        outcome = await _read_waiting(core.primary, reads)
     core.second.foreign_questions += outcome.question.language not in (None, "en")
     return outcome
 
@@ -121,14 +112,14 @@ async def _encode(core: Core, text: str, sought: str, tenant: str) -> _QuestionV
 
 
 #: A read of the store: the name it has there, and its arguments.
-_Step = tuple[str, tuple[Any, ...]]
-_Steps = Generator[_Step, Any, SearchOutcome]
+_Read = tuple[str, tuple[Any, ...]]
+_Reads = Generator[_Read, Any, SearchOutcome]
 _Ask = Callable[[Search], Awaitable[list[Candidate]]]
 
 
-def _steps(
+def _reads(
     reach: Reach, asked: _RecallRequest, encoded: _QuestionVectors, known: tuple[AgentContext, Question] | None
-) -> _Steps:
+) -> _Reads:
     """All that is read of the store for one question, and what is made of it; sent the answer to each read.
 
     A generator, so that it is the same whether the store has it done in one go or is waited for at each read.
@@ -165,30 +156,30 @@ def _steps(
     return SearchOutcome(question, shortlist.ranked(max(CLOSELY, 2 * asked.k)), embedder, blend, fitted_as)
 
 
-def _take(view: ReadView, steps: _Steps) -> SearchOutcome:
+def _read_at_once(view: ReadView, reads: _Reads) -> SearchOutcome:
     answer: Any = None
     try:
         while True:
-            read, arguments = steps.send(answer)
+            read, arguments = reads.send(answer)
             answer = getattr(view, read)(*arguments)
     except StopIteration as done:
         outcome: SearchOutcome = done.value
         return outcome
 
 
-async def _take_waiting(store: Primary, steps: _Steps, ask: _Ask | None = None) -> SearchOutcome:
+async def _read_waiting(store: Primary, reads: _Reads, ask: _Ask | None = None) -> SearchOutcome:
     """`ask` is searched instead of the store, where others are asked with it."""
     answer: Any = None
     while True:
         try:
-            read, arguments = steps.send(answer)
+            read, arguments = reads.send(answer)
         except StopIteration as done:
             outcome: SearchOutcome = done.value
             return outcome
         answer = await (ask if ask is not None and read == "search" else getattr(store, read))(*arguments)
 
 
-async def _take_with_replicas(core: Core, steps: _Steps, k: int) -> SearchOutcome:
+async def _read_with_replicas(core: Core, reads: _Reads, k: int) -> SearchOutcome:
     beside: FanOut | None = None
 
     async def ask(wanted: Search) -> list[Candidate]:
@@ -196,7 +187,7 @@ async def _take_with_replicas(core: Core, steps: _Steps, k: int) -> SearchOutcom
         candidates, beside = await _candidates(core, wanted, k)
         return candidates
 
-    return replace(await _take_waiting(core.primary, steps, ask), fan_out=beside)
+    return replace(await _read_waiting(core.primary, reads, ask), fan_out=beside)
 
 
 async def _candidates(core: Core, wanted: Search, k: int) -> tuple[list[Candidate], FanOut]:

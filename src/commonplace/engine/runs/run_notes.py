@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
-from commonplace.engine.core import Core, check_expiry
+from commonplace.engine.checks import check_expiry
+from commonplace.engine.core import Core
 from commonplace.engine.redaction import Secrets
 from commonplace.engine.runs.refs import MemoryScope
 from commonplace.engine.runs.runs import Run, kind, require_open

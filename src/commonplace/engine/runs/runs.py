@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any
 
-from commonplace.engine.core import Core, require_role
+from commonplace.engine.checks import require_role
+from commonplace.engine.core import Core
 from commonplace.engine.memory.read import get
 from commonplace.engine.redaction import Secrets
 from commonplace.engine.runs.refs import MemoryScope

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from commonplace.engine.core import Core, require_role
-from commonplace.engine.graph.graph import ASSERT
+from commonplace.engine.checks import require_role
+from commonplace.engine.core import Core
+from commonplace.engine.graph.statements import ASSERT
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import READABLE, count_shown
 from commonplace.engine.palaces.palaces import Palace, Palaces

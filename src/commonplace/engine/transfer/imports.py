@@ -14,7 +14,7 @@ from typing import Literal
 
 from commonplace.engine.core import Core
 from commonplace.engine.governance import nearest
-from commonplace.engine.graph.graph import clean_statement
+from commonplace.engine.graph.statements import clean_statement
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.read import expired

@@ -15,10 +15,12 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from commonplace.embedders.base import Embedder
-from commonplace.engine.core import SYSTEM, Core, require_operator
+from commonplace.engine.checks import require_operator
+from commonplace.engine.core import SYSTEM, Core
 from commonplace.engine.transfer.exports import stating_agents
-from commonplace.stores.base import AuditEntry, Entry, Primary, Progress, Reach, Record, RecordKinds, Transaction
+from commonplace.stores.base import AuditEntry, Entry, Primary, Reach, Record, Transaction
 from commonplace.stores.graph import Triple
+from commonplace.stores.optional import Progress, RecordKinds
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Conflict, Unavailable
 from commonplace.wire.record import EVERY_STATUS, Memory, Principal

@@ -12,8 +12,9 @@ from commonplace.engine.core import Core
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import read_all
 from commonplace.engine.memory.write import write
-from commonplace.stores.base import Entry, Finding, Reach, Transaction
+from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.stores.graph import LEAP_MS, Triple
+from commonplace.stores.optional import Finding
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import ALL_AGENTS, EVERY_STATUS, Memory, Principal
 from commonplace.wire.times import iso

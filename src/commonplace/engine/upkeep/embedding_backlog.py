@@ -14,7 +14,8 @@ from contextlib import suppress
 from commonplace.embedders.text_queue import Lane
 from commonplace.engine.core import Core, memory_vectors, reads_speakers
 from commonplace.engine.memory.passages import passages
-from commonplace.stores.base import EmbedderInfo, LateVectors, StaleGeneration
+from commonplace.stores.base import EmbedderInfo, StaleGeneration
+from commonplace.stores.optional import LateVectors
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.record import Memory
 

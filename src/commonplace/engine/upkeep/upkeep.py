@@ -16,7 +16,8 @@ from commonplace.embedders.base import Embedder, LocalModel
 from commonplace.embedders.cache import CachedEmbedder
 from commonplace.embedders.model_files import NAME as MINILM_NAME
 from commonplace.embedders.packaged_files import ENCODER_NAME
-from commonplace.engine.core import BACKUP, RANK, REVIEW, SYSTEM, Core, memory_vectors, require_operator
+from commonplace.engine.checks import RANK, require_operator
+from commonplace.engine.core import BACKUP, REVIEW, SYSTEM, Core, memory_vectors
 from commonplace.engine.governance.decisions import as_of_now, may_see
 from commonplace.engine.governance.review_events import CURSOR, WEBHOOK
 from commonplace.engine.governance.reviews import Reviews
@@ -32,17 +33,8 @@ from commonplace.engine.recall.languages import language
 from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.engine.runs.runs import Runs
 from commonplace.engine.upkeep import clock_leap
-from commonplace.stores.base import (
-    EmbedderInfo,
-    FileUpkeep,
-    Finding,
-    Progress,
-    Reach,
-    Record,
-    Reindexable,
-    SecondVectors,
-    Transaction,
-)
+from commonplace.stores.base import EmbedderInfo, Reach, Record, Transaction
+from commonplace.stores.optional import FileUpkeep, Finding, Progress, Reindexable, SecondVectors
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 from commonplace.wire.record import Principal
 
@@ -174,7 +166,7 @@ class Upkeep:
 
     async def _examine_embedder(self) -> Finding:
         embedding = self._core.embedding
-        if embedding is None:  # by choice, or because the one that made the vectors is not to be had
+        if embedding is None:  # by choice, or because the one that made the vectors cannot be opened
             return Finding("embedder", self._core.embedder_info is None, self._core.note or "ok")
         made_by = embedding.embedder
         problems = await asyncio.to_thread(made_by.problems) if isinstance(made_by, LocalModel) else []

@@ -81,8 +81,8 @@ const fields = (doc, schema) => {
 const json = (part) => part && part.content && part.content["application/json"] && part.content["application/json"].schema;
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-// The form of one operation: reads its inputs, sends, and shows what came back.
-class Attempt {
+// Reads its inputs, sends, and shows what came back.
+class OperationForm {
   constructor(doc, path, method, operation) {
     this.path = path;
     this.method = method.toUpperCase();
@@ -206,7 +206,7 @@ const draw = (doc, path, method, operation) => {
     if (body) inside.append(make("h3", {}, "Fields of the body"), fields(doc, body));
     const answered = Object.entries(operation.responses).find(([status]) => status.startsWith("2"));
     if (answered && json(answered[1])) inside.append(make("h3", {}, `Answer ${answered[0]}`), fields(doc, json(answered[1])));
-    inside.append(make("h3", {}, "Try it"), new Attempt(doc, path, method, operation).form);
+    inside.append(make("h3", {}, "Try it"), new OperationForm(doc, path, method, operation).form);
     box.append(inside);
   });
   return box;

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from commonplace.serve.mcp.compact import compact_tool
 from commonplace.serve.mcp.tools import Tool
-from commonplace.serve.protocols.memorywire import FULL_TOOLS
+from commonplace.serve.protocols import full
 
 POSITION = 0
 
 
 def _tool(name: str, description: str, /, *, reviews: bool = False, **fields: str) -> Tool:
-    whole = FULL_TOOLS.tool(name)
+    whole = full.TOOLS.tool(name)
     assert whole is not None
     return compact_tool(whole, description, {**fields, "agent_id": ""}, reviews=reviews)
 
@@ -88,4 +88,4 @@ _TOOLS = (
     _tool("review_pending", "Writes that wait for a person; none is approved here. Comes back: reviews.", reviews=True),
 )
 
-TOOLS = FULL_TOOLS._replace(name="commonplace", tools=_TOOLS)
+TOOLS = full.TOOLS._replace(name="commonplace", tools=_TOOLS)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from commonplace.stores.base import EmbedderInfo, SecondEmbedderInfo, Vectors
+from commonplace.stores.base import EmbedderInfo, Vectors
+from commonplace.stores.optional import SecondEmbedderInfo
 from commonplace.stores.postgres import found_by, queries
 from commonplace.stores.postgres.connections import Session, StorePart, exclusive, read
 from commonplace.stores.postgres.schema import VECTOR_COLUMNS, create_parts

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Sized
 from typing import Any
 
-from commonplace.stores.base import EmbedderInfo, Reach, SecondEmbedderInfo
+from commonplace.stores.base import EmbedderInfo, Reach
+from commonplace.stores.optional import SecondEmbedderInfo
 from commonplace.stores.postgres.connections import Session
 from commonplace.stores.postgres.sql_where import reach_sql
 from commonplace.stores.postgres.text_cells import encode_json

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from commonplace.stores import text
-from commonplace.stores.base import Finding, Progress
+from commonplace.stores.optional import Finding, Progress
 from commonplace.stores.postgres import found_by, queries
 from commonplace.stores.postgres.connections import Session, StorePart, exclusive, read
 from commonplace.stores.postgres.schema import GUARDS

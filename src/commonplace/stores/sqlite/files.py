@@ -11,7 +11,7 @@ from pathlib import Path
 
 import apsw
 
-from commonplace.stores.base import Progress
+from commonplace.stores.optional import Progress
 from commonplace.stores.sqlite import schema
 from commonplace.stores.sqlite.fair_lock import FairLock, LockTimeout
 from commonplace.wire.durable import sync_file, sync_folder

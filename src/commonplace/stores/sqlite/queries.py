@@ -7,7 +7,8 @@ from typing import Any
 
 from apsw import Connection
 
-from commonplace.stores.base import EmbedderInfo, Reach, SecondEmbedderInfo
+from commonplace.stores.base import EmbedderInfo, Reach
+from commonplace.stores.optional import SecondEmbedderInfo
 from commonplace.stores.row_format import MEMORY_FIELDS, stored_cells, to_memory
 from commonplace.stores.sqlite.sql_where import reach_sql
 from commonplace.wire.record import Memory

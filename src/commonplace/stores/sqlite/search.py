@@ -11,7 +11,8 @@ import numpy as np
 from apsw import Connection
 
 from commonplace.stores import exact_search
-from commonplace.stores.base import AgentContext, Candidate, Reach, ReadView, Search, StaleGeneration, Vectors
+from commonplace.stores.base import AgentContext, Candidate, Reach, Search, StaleGeneration, Vectors
+from commonplace.stores.optional import ReadView
 from commonplace.stores.row_format import to_memory
 from commonplace.stores.row_search import late_scores, rank_rows
 from commonplace.stores.sqlite import queries

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from apsw import Connection
 
 from commonplace.stores import exact_search
-from commonplace.stores.base import Candidate, Search, SecondEmbedderInfo, Vectors
+from commonplace.stores.base import Candidate, Search, Vectors
+from commonplace.stores.optional import SecondEmbedderInfo
 from commonplace.stores.row_format import to_memory
 from commonplace.stores.sqlite import queries
 from commonplace.stores.sqlite.connections import StorePart, exclusive, read

@@ -12,8 +12,8 @@ from typing import Any
 
 import apsw
 
-from commonplace.stores.base import Finding, Progress
 from commonplace.stores.graph import name_key
+from commonplace.stores.optional import Finding, Progress
 from commonplace.stores.sqlite.cells import wrong_cell
 from commonplace.stores.sqlite.connections import StorePart, exclusive, read
 from commonplace.stores.sqlite.files import StoreFiles, backup_to

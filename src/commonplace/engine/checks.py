@@ -1,0 +1,47 @@
+"""What every room of the engine refuses in the same words: a role too low, a name, a time or a page that cannot be."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from commonplace.wire.errors import Forbidden, NotFound, ValidationError
+from commonplace.wire.record import LOCAL_TENANT, MAX_PAGE, Principal, Role
+
+RANK: dict[Role, int] = {"reader": 0, "writer": 1, "reviewer": 2, "admin": 3}
+
+
+def require_role(who: Principal, role: Role) -> None:
+    if RANK[who.role] < RANK[role]:
+        raise Forbidden(f"{who.name} is a {who.role}; this needs the role {role}", role=role)
+
+
+def require_operator(who: Principal, what: str) -> None:
+    """For what concerns the whole installation; `what` is refused to everyone else, in these words."""
+    if not who.is_operator:
+        raise Forbidden(
+            f"{who.name} may not {what}; only an admin of the tenant {LOCAL_TENANT} who may use every agent may"
+        )
+
+
+def check_agent_name(agent_id: str) -> None:
+    """For what is written anew: in a list or a log such a name could pass for another. Reading and erasing take any."""
+    if any(unicodedata.category(character) == "Cc" for character in agent_id):
+        raise ValidationError("agent_id must not hold line breaks or other control characters", field="agent_id")
+
+
+def check_page_size(limit: int) -> None:
+    """Of what is listed page by page."""
+    if not 1 <= limit <= MAX_PAGE:
+        raise ValidationError(f"limit must be a whole number from 1 to {MAX_PAGE}, not {limit}", field="limit")
+
+
+def check_expiry(expires_at: int | None, now: int) -> None:
+    if expires_at is not None and expires_at <= now:
+        raise ValidationError("expires_at must be in the future (milliseconds since 1970)", field="expires_at")
+
+
+def memory_not_found(agent_id: str, ref: str) -> NotFound:
+    """The same sentence whether it never was, is forgotten, pending, or someone else's."""
+    return NotFound(
+        f"no memory {ref} for agent {agent_id}", hint=f"`commonplace list --agent {agent_id}` shows what there is"
+    )
