@@ -73,6 +73,7 @@ def test_every_operation_says_what_it_takes_answers_and_refuses(name: str) -> No
     for parameter in operation.get("parameters", ()):
         assert parameter["schema"], parameter["name"]
         assert parameter["description"].endswith("."), parameter["name"]
+        assert "in question" not in parameter["description"], "which says nothing that its name does not"
     asked = re.findall(r"\{(\w+)\}", name)
     assert asked == [each["name"] for each in operation.get("parameters", ()) if each["in"] == "path"]
 

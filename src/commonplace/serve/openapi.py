@@ -12,7 +12,7 @@ from commonplace.wire.validate import rewrite_schema, schema, schema_names
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 _NAMED = re.compile(r"(\w+)/\{(\w+)")
-#: What a path names, by the word before it.
+#: What a path of ours names, by the word before it.
 _PATH_NAMES = {
     "agents": "The agent's name.",
     "learned": "The id of the rule, as the list of those that were learned gives it.",
@@ -87,7 +87,7 @@ def _operation(route: Route, used: set[str], refusals: dict[str, Any]) -> dict[s
     operation: dict[str, Any] = {"operationId": route.operation, "summary": route.summary, "tags": [route.tag]}
     operation["responses"] = responses
     parameters: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "description": _PATH_NAMES[kind]}
+        {"name": name, "in": "path", "required": True, "description": _PATH_NAMES.get(kind, f"The {name} in question.")}
         | {"schema": {"type": "string", "minLength": 1}}
         for kind, name in _NAMED.findall(route.path)
     ]
