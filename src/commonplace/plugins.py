@@ -20,6 +20,7 @@ BUILT_IN = {
     "sqlite-vec": "commonplace.stores.sqlite_vec",
     "postgresql": "commonplace.stores.postgres",
     "postgres": "commonplace.stores.postgres",
+    "pgvector": "commonplace.stores.postgres",
     "memory": "commonplace.stores.memory",
     "memorywire+http": "commonplace.stores.wire",
     "memorywire+https": "commonplace.stores.wire",
@@ -29,6 +30,8 @@ BUILT_IN = {
     "letta+https": "commonplace.stores.letta",
     "cognee": "commonplace.stores.cognee",
 }
+#: What is there before a store is in it: the backend is asked whether one is.
+_DATABASES = ("postgresql", "postgres", "pgvector")
 #: What a scheme needs besides us: the module to look for, the package it comes in, and the extra that installs it.
 _NEEDS = {
     "sqlite-vec": ("sqlite_vec", "sqlite-vec", "sqlite-vec"),
@@ -37,6 +40,7 @@ _NEEDS = {
     "cognee": ("cognee", "cognee", "cognee"),
     "postgresql": ("psycopg", "psycopg", "postgresql"),
     "postgres": ("psycopg", "psycopg", "postgresql"),
+    "pgvector": ("psycopg", "psycopg", "postgresql"),
 }
 
 
@@ -61,6 +65,19 @@ def open_replica(url: str, clock: Clock, settings: StoreSettings | None = None) 
 
     store = opener(url)(url, clock, settings)
     return PrimaryCopy(store) if isinstance(store, Primary) else cast("Store", store)
+
+
+def store_exists(url: str) -> bool:
+    """Whether there is a store at this URL already, so that opening it begins none; raises where it cannot be asked."""
+    from commonplace.stores.urls import is_ephemeral, names_missing_file
+
+    if is_ephemeral(url) or names_missing_file(url):
+        return False
+    scheme = url.partition("://")[0]
+    if scheme not in _DATABASES:
+        return True
+    opener(url)
+    return bool(import_module(BUILT_IN[scheme]).store_exists(url))
 
 
 def opener(url: str) -> Callable[..., object]:

@@ -72,3 +72,26 @@ def test_no_folder_is_not_the_folder_one_is_in(cli, tmp_path, monkeypatch: pytes
 def test_a_review_that_is_not_there_says_how_to_look(cli, remember) -> None:
     remember("a fact")
     assert "`commonplace review list --status all`" in cli("reviews", "show", "nope").err
+
+
+_UUID = "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f"
+_PLACES = {"list": f"1978c3f27b1.{_UUID}", "audit": "12", "lifecycle": _UUID}
+_PAGED = {"list": ("list", "--cursor"), "audit": ("audit", "list", "--cursor"),
+          "lifecycle": ("lifecycle", "history", "--before")}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", _PLACES)
+@pytest.mark.parametrize("command", _PAGED)
+def test_a_place_in_another_list_is_refused(cli, remember, command: str, place: str) -> None:
+    remember("a fact")
+    assert cli(*_PAGED[command], _PLACES[place]).code == (0 if command == place else 1)
+
+
+@pytest.mark.parametrize("args", [
+    ("audit", "list", "--operation"), ("review", "list", "--status"), ("lifecycle", "history", "--job"),
+    ("list", "--type"), ("recall", "x", "--types"),
+], ids=" ".join)  # fmt: skip
+def test_a_word_that_a_list_does_not_know_is_refused(cli, remember, args: tuple[str, ...]) -> None:
+    remember("a fact")
+    refused = cli(*args, "bogus")
+    assert (refused.code, "bogus" in refused.err) == (1, True), refused

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from commonplace.cli.amp import main as amp_main
 
 
 @pytest.fixture
@@ -139,3 +144,69 @@ def test_a_store_with_copies_cannot_be_the_first(cli: Any, monkeypatch: pytest.M
     monkeypatch.setenv("COMMONPLACE_STORES", "memorywire+http://127.0.0.1:9")
     refused = cli("remember", "words", "--json")
     assert "keeps copies and cannot be the first store" in refused.json["error"]["message"]
+
+
+MACHINE = {
+    "name": "door", "initial": "open", "current": "open", "states": ["open", "closed"],
+    "transitions": [{"trigger": "close", "source": "open", "dest": "closed"}],
+}  # fmt: skip
+
+
+class Written:
+    """What there is before a store fails, as the commands below need it."""
+
+    def __init__(self, cli: Any, folder: Path) -> None:
+        def kept(text: str, *options: str) -> str:
+            return str(cli("remember", text, *options, "--json").json["id"])
+
+        self.one, self.two = (
+            kept("Alice drinks tea"),
+            kept("Alice drinks green tea", "--source", "https://evil.example"),
+        )
+        self.forgotten = kept("Bob drinks milk")
+        cli("forget", self.forgotten)
+        self.procedure = kept(json.dumps(MACHINE), "--type", "procedural")
+        self.review = cli("remember", "Alice sings", "--approval", "--json").json["review_id"]
+        self.batch = folder / "lines.jsonl"
+        self.batch.write_text('"Alice sings"\n"Bob sings"\n', "utf-8")
+        self.notes = folder / "notes.md"
+        self.notes.write_text("- Alice plays chess\n", "utf-8")
+
+
+#: Every command that changes memories, from what there is.
+WRITES: dict[str, Callable[[Written], tuple[str, ...]]] = {
+    "remember": lambda w: ("remember", "Carol drinks water"),
+    "remember --batch": lambda w: ("remember", "--batch", str(w.batch)),
+    "update": lambda w: ("update", w.one, "--content", "Alice drinks coffee"),
+    "forget": lambda w: ("forget", w.one),
+    "forget --hard": lambda w: ("forget", w.one, "--hard", "--yes"),
+    "forget --undo": lambda w: ("forget", "--undo", w.forgotten),
+    "merge": lambda w: ("merge", w.one, w.two),
+    "expire": lambda w: ("expire", "--type", "procedural", "--yes"),
+    "undo": lambda w: ("undo", w.forgotten),
+    "procedure fire": lambda w: ("procedure", "fire", w.procedure, "close"),
+    "review approve": lambda w: ("review", "approve", w.review),
+    "import": lambda w: ("import", str(w.notes), "--format", "markdown"),
+    "recover": lambda w: ("recover", "--source", "https://evil.example", "--yes"),
+    "amp store": lambda w: ("amp", "store", "--type", "lesson", "--title", "tea", "--content", "Alice likes tea"),
+    "amp delete": lambda w: ("amp", "delete", w.one),
+}
+
+
+@pytest.mark.parametrize("as_json", [False, True], ids=["text", "--json"])
+@pytest.mark.parametrize("command", WRITES)
+def test_every_command_that_writes_tells_of_a_store_that_is_down(
+    cli: Any, program: Any, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, as_json: bool
+) -> None:
+    name, *args = WRITES[command](Written(cli, tmp_path))
+    monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db memorywire+http://127.0.0.1:9?name=other")
+    run = program(amp_main) if name == "amp" else partial(cli, name)
+    done = run(*args, *(["--json"] if as_json else []))
+    assert done.code in (0, 2), done
+    if not as_json:
+        assert done.err.count("it is kept and tried again") == 1, done
+        return
+    (document,) = [json.loads(line) for line in done.out.splitlines()]
+    said = json.dumps(document)
+    assert '"other"' in said, done
+    assert "it is kept and tried again" in said

@@ -6,13 +6,16 @@ import asyncio
 import json
 import os
 import re
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from adapter_cases import REJECTS, SECRET, STAGES
 
+from commonplace import SyncMemory
 from commonplace.blocking import BlockingMemory
 
 pytest.importorskip("anthropic", reason="anthropic is not installed: make test-integrations")
@@ -20,7 +23,7 @@ import anthropic
 from anthropic.lib.tools import ToolError
 from anthropic.tools import BetaLocalFilesystemMemoryTool
 
-from commonplace.integrations.anthropic import CommonplaceAsyncMemoryTool, CommonplaceMemoryTool
+from commonplace.integrations.anthropic import CommonplaceAsyncMemoryTool, CommonplaceMemoryTool, MemoryFiles
 
 NOTES = "/memories/notes.md"
 
@@ -302,6 +305,37 @@ def test_a_rule_stages_or_refuses_a_file(governed: BlockingMemory) -> None:
     with pytest.raises(ToolError, match="no gossip"):
         call(tool, "str_replace", path=NOTES, old_str="fine", new_str=REJECTS)
     assert lines_of(call(tool, "view", path=NOTES)) == ["fine"]
+
+
+@pytest.mark.parametrize("texts", [("mine", "theirs"), ("the same", "the same")], ids=["two texts", "one text"])
+def test_of_two_processes_that_create_a_file_one_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: tuple[str, str]
+) -> None:
+    both_looked = threading.Barrier(2, timeout=60)
+    look = MemoryFiles._require_free
+
+    async def look_and_wait(self: MemoryFiles, path: str) -> None:
+        await look(self, path)
+        await asyncio.to_thread(both_looked.wait)
+
+    def create(opened: SyncMemory, text: str) -> str:
+        try:
+            return call(CommonplaceMemoryTool(opened), "create", path=NOTES, file_text=text)
+        except ToolError as refused:
+            return str(refused)
+
+    opened = [SyncMemory(agent_id="assistant", data=tmp_path, embedder="hashing") for _ in texts]
+    with opened[0] as memory, opened[1] as other:
+        with monkeypatch.context() as patched, ThreadPoolExecutor(2) as pool:
+            patched.setattr(MemoryFiles, "_require_free", look_and_wait)
+            said = list(pool.map(create, (memory, other), texts))
+        assert sorted(said) == [f"{NOTES} already exists.", f"File created successfully at: {NOTES}"]
+        (kept,) = memory.list()["memories"]
+        assert kept["content"] == texts[said.index(f"File created successfully at: {NOTES}")]
+        for opened in (other, memory, other):
+            call(CommonplaceMemoryTool(opened), "delete", path=NOTES)
+            call(CommonplaceMemoryTool(opened), "create", path=NOTES, file_text="again")
+        assert [kept["content"] for kept in memory.list()["memories"]] == ["again"]
 
 
 def test_a_secret_is_taken_out(ours: CommonplaceMemoryTool) -> None:

@@ -187,7 +187,7 @@ def test_a_rule_stages_or_refuses_a_message(governed: BlockingMemory) -> None:
     assert [m.content for m in history.messages] == ["fine"], "what may be kept is"
     (review,) = governed.reviews()
     governed.approve(review["id"], reviewer="bob")
-    assert [m.content for m in history.messages] == ["fine", f"Alice's {STAGES} is high"], "since it was approved"
+    assert [m.content for m in history.messages] == [f"Alice's {STAGES} is high", "fine"], "in the order of writing"
 
 
 def test_a_secret_is_taken_out_of_the_text_and_of_what_comes_back(memory: BlockingMemory) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 from adapter_cases import REJECTS, SECRET, STAGES
 
+from commonplace import SyncMemory
 from commonplace.blocking import BlockingMemory
 
 pytest.importorskip("langgraph.store.base", reason="langgraph is not installed: make test-integrations")
@@ -67,6 +71,39 @@ def test_search_by_prefix_filter_limit_and_offset(store: Any) -> None:
     assert {i.value["number"] for i in store.search(DOCS, filter={"in": {"a": 4}})} == {4}
     paged = [i.key for start in (0, 5, 10) for i in store.search(DOCS, limit=5, offset=start)]
     assert sorted(paged) == sorted(f"n{number}" for number in range(12)), "pages cover everything once"
+
+
+@pytest.mark.parametrize("values", [(1, 2), (1, 1)], ids=["two values", "one value"])
+def test_two_processes_that_put_a_key_make_one_item(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: tuple[int, int]
+) -> None:
+    both_looked = threading.Barrier(2, timeout=60)
+    look = CommonplaceStore._find
+
+    async def look_and_wait(self: CommonplaceStore, *where: Any) -> Any:
+        found = await look(self, *where)
+        if found is None:
+            await asyncio.to_thread(both_looked.wait)
+        return found
+
+    opened = [SyncMemory(agent_id="graph", data=tmp_path, embedder="hashing") for _ in values]
+    try:
+        stores = [CommonplaceStore(memory) for memory in opened]
+        with monkeypatch.context() as patched, ThreadPoolExecutor(2) as pool:
+            patched.setattr(CommonplaceStore, "_find", look_and_wait)
+            list(pool.map(lambda each: each[0].put(USERS, "food", {"n": each[1]}), zip(stores, values, strict=True)))
+        assert len(opened[0].list()["memories"]) == 1
+        item = stores[0].get(USERS, "food")
+        assert item is not None
+        assert item.value["n"] in values
+        for store in (*stores, *stores):
+            store.delete(USERS, "food")
+            assert store.get(USERS, "food") is None
+            store.put(USERS, "food", {"n": 3})
+        assert len(opened[0].list()["memories"]) == 1
+    finally:
+        for memory in opened:
+            memory.close()
 
 
 def test_namespaces_are_listed(store: Any) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
+from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import pytest
 from server_process import PROTOCOLS, Answer, ServerProcess
@@ -135,6 +138,85 @@ def test_a_bad_request_is_refused(open_server: ServerProcess, method: str, path:
     refused(answer, status, code)
     if status == 405:
         assert answer.headers["allow"]
+
+
+#: Words that the schema leaves to the engine, which knows them.
+KNOWN_WORDS = {("/v0/audit", "operation"): "remember", ("/v0/lifecycle/runs", "job"): "consolidate"}
+#: Texts that mean whatever their author meant.
+FREE = {"agent", "agent_id", "user_id", "tag", "tags", "project", "filter", "subject", "predicate", "start", "end",
+        "memory_id", "memoryRef", "query", "runId"}  # fmt: skip
+FREE_TYPES = {("/amp/records", "type")}  # in AMP a type is any word
+PAGED_BY = {"cursor", "before"}
+NEEDED = {"agent_id": "x", "subject": "x", "start": "x", "end": "x", "memory_id": "x", "entry": "1", "from": "1"}
+
+
+def _text_parameters() -> Iterator[tuple[str, str, Any, dict[str, str]]]:
+    """(path, name, rules, what else is required) for each text in the query string of a GET route."""
+    for route in (route for protocol in PROTOCOLS for route in protocol.routes if route.method == "GET"):
+        known = route.query() if callable(route.query) else route.query
+        needed = {name: NEEDED.get(name, "x") for name, each in known.items() if each.required}
+        for name, each in known.items():
+            if each.rules.get("type") != "integer":
+                yield route.path, name, each.rules, {n: text for n, text in needed.items() if n != name}
+
+
+CLOSED = [
+    (path, name, next(iter(rules["enum"])) if "enum" in rules else KNOWN_WORDS[path, name], needed)
+    for path, name, rules, needed in _text_parameters()
+    if "enum" in rules or (path, name) in KNOWN_WORDS
+]
+
+
+def test_every_text_in_a_query_string_is_a_known_word_a_place_or_free() -> None:
+    others = [
+        (path, name) for path, name, rules, _ in _text_parameters()
+        if "enum" not in rules and (path, name) not in {*KNOWN_WORDS, *FREE_TYPES} and name not in FREE | PAGED_BY
+    ]  # fmt: skip
+    assert others == []
+    assert {(path, name) for path, name, _, _ in CLOSED} >= KNOWN_WORDS.keys()
+
+
+@pytest.mark.parametrize(("path", "name", "word", "needed"), CLOSED, ids=lambda each: each if each else "-")
+def test_a_word_that_a_route_does_not_know_is_refused_with_those_it_knows(
+    open_server: ServerProcess, path: str, name: str, word: str, needed: dict[str, str]
+) -> None:
+    where = re.sub(r"{.*?}", "none", path)
+    wrong = open_server.get(f"{where}?{urlencode({**needed, name: 'bogus'})}")
+    assert wrong.status == 400, wrong.body
+    said = wrong.body.decode()
+    assert "bogus" in said
+    assert word in said, "those that there are"
+    right = open_server.get(f"{where}?{urlencode({**needed, name: word})}")
+    assert right.status != 400 or f'"field":"{name}"' not in right.body.decode(), right.body
+
+
+UUID = "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f"
+#: Where a page of each list ended.
+PLACES = {
+    "memories": f"1978c3f27b1.{UUID}", "audit": "12", "audit, newest first": "-12", "vouches": "1763300000000-abc",
+    "reviews": f"review-0a1b2c3d-{UUID}", "runs": UUID,
+}  # fmt: skip
+#: Every list that is read page by page, and whose places it takes.
+PAGED = {
+    "/v0/memories?agent_id=x&cursor=": "memories", "/ui/memories?cursor=": "memories",
+    "/v0/audit?cursor=": "audit", "/ui/audit?cursor=": "audit, newest first", "/mrp/vouches?cursor=": "vouches",
+    "/ui/inbox?cursor=": "none", "/v0/lifecycle/runs?before=": "runs", "/ui/lifecycle?before=": "runs",
+}  # fmt: skip
+
+
+def test_every_route_that_has_pages_is_among_them() -> None:
+    paged = {path for path, name, _, _ in _text_parameters() if name in PAGED_BY}
+    assert paged == {path.partition("?")[0] for path in PAGED if not path.startswith("/ui/")}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("path", PAGED)
+def test_a_place_in_another_list_is_refused(open_server: ServerProcess, path: str, place: str) -> None:
+    open_server.post("/v0/remember", {**REMEMBER, "agent_id": "paged", "content": "so that there is a list"})
+    answer = open_server.get(path + quote(PLACES[place]))
+    assert answer.status == (200 if PAGED[path] == place else 400), answer.body
+    if answer.status == 400:
+        assert path.rpartition("?")[2].rpartition("&")[2].removesuffix("=") in answer.body.decode().lower()
 
 
 def test_what_cannot_be_read_as_http_is_refused_in_the_same_words(open_server: ServerProcess) -> None:

@@ -158,4 +158,5 @@ def test_runs_are_listed_by_job_and_page_by_page(team: Team) -> None:
     more = re.findall(r'href="/ui/lifecycle/([0-9a-f-]{36})"', part)
     assert (len(runs), len(more) >= 2, set(runs) & set(more)) == (20, True, set())
     assert "No run has changed a memory yet." in said_by(visitor.get("/ui/lifecycle?job=dream"))
-    assert visitor.get("/ui/lifecycle?job=nothing").status == 200
+    refused = visitor.get("/ui/lifecycle?job=nothing")
+    assert (refused.status, "there are expire, retain, dream, consolidate" in said_by(refused)) == (400, True)

@@ -46,12 +46,6 @@ def list_entries(
     times = {"since": values.past(since, "--since"), "until": values.past(until, "--until")}
     page = run(run.memory.audit(agent_id=run.agent, operation=operation, limit=limit, cursor=cursor, **times))
     entries, after = page["entries"], page["next_cursor"]
-    if operation is not None and not entries:
-        from commonplace.engine import AUDIT_OPERATIONS
-
-        if operation not in AUDIT_OPERATIONS:
-            there = ", ".join(AUDIT_OPERATIONS)
-            raise ValidationError(f"there is no operation {operation!r:.80}; there are {there}", field="operation")
     rest = [[e["operation"], e["agent_id"], e["principal"], _about(e)] for e in entries]
     table = Table(
         ["n", "when", "operation", "agent", "by", "about"],

@@ -34,6 +34,7 @@ from commonplace.engine.types import (
     UpdateResult,
     UpsertResult,
 )
+from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Fault, Forbidden, NotFound
 from commonplace.wire.record import Memory, Principal
 
@@ -71,6 +72,8 @@ class GovernedChanges:
     async def remember_many(self, who: Principal, items: Sequence[BatchItem]) -> list[Receipt | Fault]:
         """Each item its own outcome; those that need approval are staged one by one."""
         write.check_batch(items)  # before any of them is staged
+        # In the order of the batch also where some of it waits for a person: ids tell in which order things were said.
+        items = [replace(item, memory_id=mint_id(self._core.clock())) for item in items]
         outcomes: dict[int, Receipt | Fault] = {}
         plain = [i for i, item in enumerate(items) if item.approval is None]
         if plain:
@@ -81,8 +84,9 @@ class GovernedChanges:
             if asked is None or isinstance(asked, ReviewRequired):
                 try:
                     staged = await staging.stage_remember(
-                        self._core, who, item.draft, item.approval, item.reasoning, item.idempotency_key, asked=asked
-                    )
+                        self._core, who, item.draft, item.approval, item.reasoning, item.idempotency_key, asked=asked,
+                        memory_id=item.memory_id,
+                    )  # fmt: skip
                     outcomes[i] = await self._consulted(who, staged)
                 except Fault as fault:
                     outcomes[i] = fault

@@ -126,6 +126,7 @@ class BatchItem:
     idempotency_key: str | None = None
     approval: dict[str, Any] | None = None
     reasoning: str | None = None
+    memory_id: str | None = None  # given by the engine
 
 
 @dataclass(slots=True)

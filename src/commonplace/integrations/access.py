@@ -4,13 +4,17 @@ errors. Knows no framework, and loads no engine unless it has to open a memory i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from itertools import count
 from typing import Any, cast
+from uuid import NAMESPACE_URL, uuid5
 
 from commonplace.blocking import BlockingMemory
 from commonplace.interface import MemoryInterface
 from commonplace.interface.base import T
-from commonplace.wire.errors import Fault
+from commonplace.wire.errors import Conflict, Fault
+from commonplace.wire.models import RememberResponse
 from commonplace.wire.record import MAX_PAGE
 
 AnyMemory = BlockingMemory | MemoryInterface
@@ -61,6 +65,7 @@ class MemoryAccess:
         self.agent_id = agent_id or memory.agent_id
         self.user_id = user_id
         self._error = error
+        self._keys_used: dict[str, int] = {}  # by this process, where it was more than one for a place
 
     @property
     def scope(self) -> dict[str, Any]:
@@ -99,6 +104,30 @@ class MemoryAccess:
             require_done(outcome)
             ids.append(outcome.id)
         return ids
+
+    async def create_once(
+        self, place: str, draft: dict[str, Any], find: Callable[[], Awaitable[dict[str, Any] | None]]
+    ) -> RememberResponse | None:
+        """Keeps what a framework has under a name of its own; None where another process was quicker. `draft` must not
+        be what anyone else would write, `find` looks for what is there under that name.
+
+        Of those who write under one idempotency key only one can. A key stays used when what was written is gone, so
+        the name has a row of keys, of which everyone takes the first that is free."""
+        owner = (self.agent_id, self.user_id or "", str(draft.get("source")), place)
+        name = uuid5(NAMESPACE_URL, json.dumps(owner))  # a place may be too long for a key, or look like a secret
+        for number in count(self._keys_used.get(place, 0)):
+            try:
+                answer = await self.memory.remember(**draft, idempotency_key=f"{name}-{number}")
+            except Conflict as conflict:
+                if conflict.details.get("field") != "idempotency_key":
+                    raise
+                if await find() is not None:
+                    return None
+                continue
+            if number:
+                self._keys_used[place] = number + 1
+            return answer
+        raise AssertionError("there is always another number")
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         if self._blocking is None:

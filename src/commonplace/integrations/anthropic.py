@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
+from uuid import uuid4
 
 from commonplace.integrations.access import AnyMemory, MemoryAccess, PendingReview, require_done
 from commonplace.integrations.framework import framework
@@ -45,7 +46,12 @@ class MemoryFiles:
     async def create(self, command: Any) -> str:
         path = _checked(command.path)
         await self._require_free(path)
-        require_done(await self._access.memory.remember(**self._draft(path, command.file_text)))
+        draft = self._draft(path, command.file_text)
+        draft["metadata"][_SOURCE]["creation"] = str(uuid4())  # of two with the same text, too, one is the creator
+        made = await self._access.create_once(path, draft, lambda: self._find(path))
+        if made is None:
+            raise _taken(path)
+        require_done(made)
         return f"File created successfully at: {path}"
 
     async def str_replace(self, command: Any) -> str:
@@ -117,7 +123,7 @@ class MemoryFiles:
         return self._list({f"{_SOURCE}.folders": {"$contains": path}})
 
     async def _at_or_within(self, path: str) -> AsyncIterator[dict[str, Any]]:
-        # All of that path: two processes that create one file at the same moment make two memories of it.
+        # All of that path: one that waited for a person while another was created is there beside it.
         async for file in self._list({f"{_SOURCE}.path": path}):
             yield file
         async for file in self._within(path):
@@ -138,7 +144,7 @@ class MemoryFiles:
 
     async def _require_free(self, path: str) -> None:
         if path == ROOT or await anext(aiter(self._at_or_within(path)), None) is not None:
-            raise Conflict(f"{path} already exists.")
+            raise _taken(path)
         for folder in _folders(path):
             if await self._find(folder) is not None:
                 raise Conflict(f"{folder} is a file, so there can be nothing inside of it.")
@@ -246,6 +252,10 @@ class CommonplaceAsyncMemoryTool(_MemoryFilesTool, BetaAsyncAbstractMemoryTool):
 def _error(refusal: Fault | PendingReview) -> ToolError:
     # Without the hint, which is for a person at a shell: the model that reads this has these six commands.
     return ToolError(refusal.summary)
+
+
+def _taken(path: str) -> Conflict:
+    return Conflict(f"{path} already exists.")
 
 
 def _missing(path: str) -> NotFound:

@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from commonplace.integrations.access import MemoryAccess, require_done
+from commonplace.wire.canonical import minted_at
 from commonplace.wire.errors import NotFound, Unavailable
 from commonplace.wire.models import ForgetResponse
 from commonplace.wire.record import MAX_PAGE
+
+_MORE = 16  # than were asked for are read at once: those that waited come first in a list
 
 
 class Message(NamedTuple):
@@ -37,31 +40,45 @@ class Conversation:
 
     async def messages(self, limit: int | None = None) -> list[dict[str, Any]]:
         """The latest, as the framework wrote them, the oldest first."""
-        found: list[dict[str, Any]] = []
-        cursor = None
-        while limit is None or len(found) < limit:
-            wanted = MAX_PAGE if limit is None else min(limit - len(found), MAX_PAGE)
-            page = await self._page(wanted, cursor)
-            found += [memory["metadata"][self._framework]["message"] for memory in page["memories"]]
-            if (cursor := page.get("next_cursor")) is None:
-                break
-        return found[::-1]
+        found = await self._latest(limit)
+        return [memory["metadata"][self._framework]["message"] for memory in reversed(found)]
 
     async def pop(self) -> dict[str, Any] | None:
         """Forgets the latest and gives it; two who do so at once get different ones."""
-        while page := (await self._page(1))["memories"]:
+        while found := await self._latest(1):
             try:
-                gone = await self._access.memory.forget(page[0]["id"], agent_id=self._access.agent_id)
+                gone = await self._access.memory.forget(found[0]["id"], agent_id=self._access.agent_id)
             except NotFound:
                 continue
             _require_all(gone)
             if gone.forgotten_ids:
-                document: dict[str, Any] = page[0]["metadata"][self._framework]["message"]
+                document: dict[str, Any] = found[0]["metadata"][self._framework]["message"]
                 return document
         return None
 
     async def clear(self) -> None:
         _require_all(await self._access.memory.forget(filter=self._filter, **self._access.scope))
+
+    async def _latest(self, limit: int | None) -> list[dict[str, Any]]:
+        """The memories of the messages that were written last, the last one first.
+
+        A list goes by when something was kept, which is later for what had to wait for a person; an id is given when it
+        is written. Nothing is kept before it is written, so the reading ends where all the rest was kept earlier."""
+        found: list[dict[str, Any]] = []
+        cursor = None
+        while limit is None or limit > 0:
+            wanted = MAX_PAGE if limit is None or cursor else min(limit + _MORE, MAX_PAGE)
+            page = await self._page(wanted, cursor)
+            found = sorted((*found, *page["memories"]), key=lambda memory: str(memory["id"]), reverse=True)
+            cursor = page.get("next_cursor")
+            rest_kept_by = page["memories"][-1]["created_at"] if page["memories"] else None
+            if cursor is None:
+                break
+            if limit is None or rest_kept_by is None or len(found) < limit:
+                continue
+            if minted_at(found[limit - 1]["id"]) > rest_kept_by:
+                break
+        return found[:limit] if limit is None or limit > 0 else []
 
     async def _page(self, limit: int, cursor: str | None = None) -> dict[str, Any]:
         return await self._access.memory.list(filter=self._filter, limit=limit, cursor=cursor, **self._access.scope)

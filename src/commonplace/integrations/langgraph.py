@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 from commonplace.integrations.access import AnyMemory, MemoryAccess, PendingReview, require_done
 from commonplace.integrations.framework import framework
@@ -96,10 +97,11 @@ class CommonplaceStore(BaseStore):
     async def _put(self, op: PutOp) -> None:
         memory, known = self._access.memory, await self._find(op.namespace, op.key)
         if op.value is None:
-            if known is not None:
-                await self._forget(known, "deleted from the LangGraph store")
+            # All of that key: one that waited for a person while another was put is there beside it.
+            async for each in self._access.list_own({"langgraph.place": _place(op.namespace, op.key)}):
+                await self._forget(each, "deleted from the LangGraph store")
             return
-        kept = {
+        kept: dict[str, Any] = {
             "kind": KIND,
             "langgraph": {
                 "place": _place(op.namespace, op.key),
@@ -118,9 +120,15 @@ class CommonplaceStore(BaseStore):
         if known is not None:  # a memory's expiry is set when it is written
             await self._forget(known, "written anew by the LangGraph store")
         ends = None if op.ttl is None else int(datetime.now(UTC).timestamp() * 1000 + op.ttl * _MINUTE_MS)
-        require_done(
-            await memory.remember(text, metadata=kept, expires_at=ends, source="langgraph", **self._access.scope)
+        kept["langgraph"]["creation"] = str(uuid4())  # of two with the same value, too, one is the creator
+        draft = {"content": text, "metadata": kept, "expires_at": ends, "source": "langgraph", **self._access.scope}
+        made = await self._access.create_once(
+            _place(op.namespace, op.key), draft, lambda: self._find(op.namespace, op.key)
         )
+        if made is None:  # another process was quicker: now there is something to change
+            await self._put(op)
+            return
+        require_done(made)
 
     async def _forget(self, known: dict[str, Any], reason: str) -> None:
         gone = await self._access.memory.forget(known["id"], reason=reason, agent_id=self._access.agent_id)

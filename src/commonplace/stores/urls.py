@@ -118,12 +118,11 @@ def database_file(url: str) -> Path | None:
     return Path(place).expanduser() if scheme in _FILES and place not in ("", ":memory:") else None
 
 
-def store_exists(url: str) -> bool:
-    """Whether opening it makes nothing; of what is no file the store itself says whether it is there."""
+def names_missing_file(url: str) -> bool:
     if url.partition("://")[0] not in _FILES:
-        return not is_ephemeral(url)
+        return False
     database = database_file(url)
-    return database is not None and database.exists()
+    return database is None or not database.exists()
 
 
 def is_ephemeral(url: str) -> bool:

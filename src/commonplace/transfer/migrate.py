@@ -13,7 +13,7 @@ from commonplace.embedders.registry import open_recorded
 from commonplace.engine import Migration, plan_tenants
 from commonplace.stores.base import Primary, StoreSettings
 from commonplace.stores.optional import Progress, SecondVectors
-from commonplace.stores.urls import is_ephemeral, shown_url, store_exists
+from commonplace.stores.urls import is_ephemeral, shown_url
 from commonplace.transfer.fidelity import Row, fidelity
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.record import Clock, Principal, system_clock
@@ -43,7 +43,7 @@ class StoreMove:
         self.source_url, self.target_url = store_url(source_url), store_url(target_url)
         if self.source_url == self.target_url:
             raise ValidationError("--from and --to name the same store", field="to")
-        if not store_exists(self.source_url):
+        if not plugins.store_exists(self.source_url):
             raise NotFound(f"there is no store at {shown_url(self.source_url)}; --from names one, or its folder")
         if is_ephemeral(self.target_url):
             raise ValidationError(
@@ -56,7 +56,7 @@ class StoreMove:
 
     async def report(self) -> MigrationReport:
         """What would be kept; makes nothing where the target is not there yet."""
-        if self._target is None and store_exists(self.target_url):
+        if self._target is None and plugins.store_exists(self.target_url):
             self._open_target()
         embedder = await self._embedder()
         second = await self._source.second_embedder() if isinstance(self._source, SecondVectors) else None

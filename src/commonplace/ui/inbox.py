@@ -96,8 +96,8 @@ _STATUS = {"conflict": 409, "forbidden": 403, "not_found": 404, "unavailable": 5
 
 async def _next(call: PageRequest, after: str) -> str | None:
     """The review that waits behind this one, else the one that waits longest."""
-    for cursor in (after, None):
-        found, _ = await call.engine.reviews.page(call.who, limit=2, cursor=cursor)
+    for behind in (after, None):
+        found, _ = await call.engine.reviews.page(call.who, limit=2, after=behind)
         for review in found:
             if review["id"] != after:
                 return str(review["id"])

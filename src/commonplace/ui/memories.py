@@ -66,6 +66,8 @@ async def show_memories(call: PageRequest) -> Answer:
 def _where(query: Mapping[str, str]) -> Where:
     found: list[Condition] = []
     if kind := query.get("type"):
+        if kind not in MEMORY_TYPES:
+            raise ValidationError(f"type is one of {', '.join(MEMORY_TYPES)}, not {kind!r:.80}", field="type")
         found.append(Condition(("type",), "eq", kind))
     if tag := query.get("tag", "").strip():
         found.append(tagged(tag))

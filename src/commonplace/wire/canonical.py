@@ -85,5 +85,10 @@ class IdMinter:
 mint_id = IdMinter().mint
 
 
+def minted_at(id: str) -> int:
+    """When an id of ours was minted, in milliseconds."""
+    return int(id[:8] + id[9:13], 16)
+
+
 def is_uuid(text: str) -> bool:
     return _UUID.match(text) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,13 +11,14 @@ from typing import Any
 import pytest
 from stored_records import stored_records
 
-from commonplace.engine import Engine
+from commonplace.engine import Engine, Settings
 from commonplace.engine.governance import policies
 from commonplace.engine.governance.decisions import Decision
 from commonplace.engine.governance.policies import PolicyRefusal, ReviewRequired
 from commonplace.engine.runs.refs import MemoryScope
 from commonplace.engine.types import BatchItem, Draft, Expire, Forget, Merge, Query, Statement, Update
-from commonplace.testing.subject import WHO, Subject
+from commonplace.stores.memory import InMemory
+from commonplace.testing.subject import WHO, FakeClock, Subject
 from commonplace.wire.errors import Fault, Forbidden, NotFound, ValidationError
 from commonplace.wire.record import Principal
 from commonplace.wire.times import DAY_MS
@@ -686,3 +688,22 @@ def test_a_merge_tells_no_more_of_what_is_there_than_a_recall(subject: Subject, 
     assert (merged.survivor.id, [each.id for each in merged.losers]) == (one, [two])
     assert "salary" not in repr(merged)
     assert "salary" in run(subject.store.get("local", [one]))[0].content, "what is kept is whole"
+
+
+@pytest.mark.parametrize("first", ["allow", "reject"])
+def test_the_operators_rules_are_asked_before_the_tenants_own(clock: FakeClock, first: str) -> None:
+    other = "reject" if first == "allow" else "allow"
+
+    async def scenario() -> None:
+        configured = {"name": "operator", **bad(first)}
+        engine = await Engine.open(InMemory(clock), clock=clock, settings=Settings(policy=(configured,)))
+        await engine.policies.replace(WHO, [{"name": "tenant", **bad(other)}])
+        remembered = engine.remember(WHO, Draft("agent", "semantic", BAD))
+        if first == "allow":
+            assert (await remembered).review_id is None
+        else:
+            with pytest.raises(PolicyRefusal, match="'operator' refuses"):
+                await remembered
+        await engine.close()
+
+    asyncio.run(scenario())

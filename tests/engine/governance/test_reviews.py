@@ -736,8 +736,39 @@ def test_pages_hold_every_review_once_in_order(subject: Subject, run: Any) -> No
     assert pages(subject, run, status=None, limit=5) == [staged]
     assert pages(subject, run, agent_id="other") == [[]]
     assert pages(subject, run, operation="forget") == [[]]
+    behind, _ = run(subject.engine.reviews.page(WHO, after=pending[0], limit=1))
+    assert [review["id"] for review in behind] == [pending[1]]
     with pytest.raises(ValidationError):
         run(subject.engine.reviews.page(WHO, limit=0))
+
+
+OTHER_LISTS: list[dict[str, Any]] = [
+    {"status": "approved"}, {"status": None}, {"agent_id": "agent"}, {"operation": "remember"}, {"newest_first": True},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("other", OTHER_LISTS, ids=str)
+def test_a_cursor_of_another_list_of_reviews_is_refused(subject: Subject, run: Any, other: dict[str, Any]) -> None:
+    for i in range(3):
+        stage(subject, run, f"note {i}")
+    _, cursor = run(subject.engine.reviews.page(WHO, limit=1))
+    assert cursor is not None
+    with pytest.raises(ValidationError, match=r"invalid cursor .* with the same conditions") as refused:
+        run(subject.engine.reviews.page(WHO, limit=1, cursor=cursor, **other))
+    assert refused.value.details["field"] == "cursor"
+    (second,), _ = run(subject.engine.reviews.page(WHO, limit=1, cursor=cursor))
+    assert second["request"]["content"] == "note 1"
+
+
+@pytest.mark.parametrize("condition", [{"status": "decided"}, {"operation": "remembr"}], ids=str)
+def test_a_condition_that_no_review_can_meet_is_refused(subject: Subject, run: Any, condition: dict[str, str]) -> None:
+    (name,) = condition
+    with pytest.raises(ValidationError, match=f"{name} is one of .*, not ") as refused:
+        run(subject.engine.reviews.page(WHO, **condition))
+    assert refused.value.details["field"] == name
+    if name == "status":
+        with pytest.raises(ValidationError, match="status is one of pending, approved, rejected, expired, not"):
+            run(subject.engine.reviews.list(WHO, **condition))
 
 
 def test_a_page_shows_what_the_caller_may_see(subject: Subject, run: Any) -> None:

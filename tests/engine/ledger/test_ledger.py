@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import apsw
 import pytest
 from tampering import drop_guards
 
+from commonplace.engine.ledger import audit
 from commonplace.engine.types import Draft, Query
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import WHO, FakeClock, Subject, open_subject
@@ -117,6 +119,20 @@ def test_a_cursor_that_was_never_given_is_refused(subject: Subject, run: Any, cu
         run(subject.engine.ledger.page(WHO, cursor=cursor))
 
 
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_an_operation_that_nothing_is_called_is_refused_with_those_there_are(
+    subject: Subject, run: Any, newest_first: bool
+) -> None:
+    run(subject.remember("tea"))
+    with pytest.raises(ValidationError, match=r"no operation 'remembr'; there are remember, .*rotate_identity"):
+        run(subject.engine.ledger.page(WHO, operation="remembr", newest_first=newest_first))
+    assert run(subject.engine.ledger.page(WHO, operation="merge", newest_first=newest_first)) == ([], None)
+    written = replace(WHO, name="old")
+    run(subject.store.transact("local", lambda tx: audit.append(tx, written, "of_old", "agent", [])))
+    found, _ = run(subject.engine.ledger.page(WHO, operation="of_old", newest_first=newest_first))
+    assert [entry.operation for entry in found] == ["of_old"], "what an earlier version wrote is found"
+
+
 def test_an_entry_about_several_agents_is_for_who_may_use_all(subject: Subject, run: Any) -> None:
     run(subject.engine.recall(WHO, Query(("ada", "bea"), "x")))
     run(subject.engine.recall(WHO, Query(("ada",), "x")))
@@ -175,7 +191,10 @@ def test_pages_from_the_newest_on_hold_every_entry_once(subject: Subject, run: A
     assert numbers == [[5, 4], [3, 2], [1]]
     mine = Principal("rita", role="reviewer", agents=("mine",))
     entries, cursor = run(page(mine, limit=1, newest_first=True))
-    assert ([entry.n for entry in entries], cursor) == ([4], "4")
-    assert [entry.n for entry in run(page(mine, limit=9, newest_first=True, cursor="4"))[0]] == [2]
+    assert ([entry.n for entry in entries], cursor) == ([4], "-4")
+    assert [entry.n for entry in run(page(mine, limit=9, newest_first=True, cursor="-4"))[0]] == [2]
+    for cursor, backwards in (("4", True), ("-4", False), ("--4", True), ("-", True)):
+        with pytest.raises(ValidationError, match="pass back next_cursor as it came"):
+            run(page(WHO, cursor=cursor, newest_first=backwards))
     with pytest.raises(Forbidden):
         run(page(Principal("wilma", role="writer"), newest_first=True))

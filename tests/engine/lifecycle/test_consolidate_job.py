@@ -152,6 +152,18 @@ def test_what_a_rule_holds_back_is_neither_promoted_nor_put_away(subject: Subjec
     assert cold
 
 
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_rule_about_the_job_itself_holds_for_it(subject: Subject, run: Any, dry_run: bool) -> None:
+    note(subject, run, metadata={"keep": True})
+    when = {"principal": ["lifecycle"], "operation": ["remember"]}
+    run(subject.engine.policies.replace(WHO, [{"name": "by itself", "when": when, "action": "review"}]))
+    subject.clock.advance(SETTLED_MS)
+    itself = Principal("lifecycle")
+    assert consolidate(subject, run, itself, dry_run=dry_run) == {**NOTHING, "waiting": 1}
+    run(subject.engine.policies.replace(WHO, []))
+    assert consolidate(subject, run, itself, dry_run=dry_run) == {**NOTHING, "promoted": 1}
+
+
 def test_what_a_rule_redacts_is_redacted_when_it_becomes_long_term(subject: Subject, run: Any) -> None:
     note(subject, run, metadata={"keep": True})
     when = {"content": "peanuts", "type": ["semantic"], "operation": ["remember"]}

@@ -8,7 +8,7 @@ import pytest
 from stored_records import stored_records
 
 from commonplace.config import GovernanceConfig
-from commonplace.engine.lifecycle.expire_job import KEEP_IDEMPOTENCY_MS, ExpireJob, parse_policy
+from commonplace.engine.lifecycle.expire_job import ExpireJob, parse_policy
 from commonplace.engine.types import Draft, Expire
 from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.errors import NotFound, Unavailable, ValidationError
@@ -78,7 +78,7 @@ def test_reviews_that_nobody_decided_expire_of_ones_own_agents(subject: Subject,
 
 def test_old_keys_go_and_fresh_ones_stay(subject: Subject, run: Any) -> None:
     run(subject.engine.remember(WHO, Draft("agent", "semantic", "tea"), idempotency_key="one"))
-    subject.clock.advance(KEEP_IDEMPOTENCY_MS)
+    subject.clock.advance(7 * DAY_MS)
     run(subject.engine.remember(WHO, Draft("agent", "semantic", "milk"), idempotency_key="two"))
     assert sweep(subject, run) == NOTHING
     subject.clock.advance(1)
@@ -97,6 +97,21 @@ def test_standing_policies_are_applied_to_whom_they_name(subject: Subject, run: 
     assert statuses(subject, run, mine, theirs, fact) == ["archived", "live", "live"]
     assert run(subject.get(faint, "b")).demotion == 0.25
     assert sweep(subject, run, *policies)["by_policy"] == 0
+
+
+@pytest.mark.parametrize("action", ["archive", "demote"])
+def test_standing_policies_leave_what_was_brought_back_alone_for_30_days(
+    subject: Subject, run: Any, action: str
+) -> None:
+    policy = f"confidence_below=0.5 action={action}"
+    id = run(subject.remember("faint", confidence=0.1))
+    assert sweep(subject, run, policy)["by_policy"] == 1
+    run(subject.engine.undo(WHO, [id]))
+    subject.clock.advance(30 * DAY_MS)
+    for dry_run in (True, False):
+        assert sweep(subject, run, policy, dry_run=dry_run)["by_policy"] == 0
+    subject.clock.advance(1)
+    assert sweep(subject, run, policy)["by_policy"] == 1
 
 
 def test_a_recall_of_a_moment_ago_counts(subject: Subject, run: Any) -> None:

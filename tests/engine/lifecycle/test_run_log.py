@@ -11,7 +11,7 @@ from crash import gone_after
 from commonplace.engine.lifecycle.consolidate_job import ConsolidateJob
 from commonplace.engine.lifecycle.consolidator import COLD_MS, SETTLED_MS
 from commonplace.engine.lifecycle.dream_job import PRUNED_AFTER_MS
-from commonplace.engine.lifecycle.run_log import KEPT_MS, MAX_RUNS, SHOWN_ACTIONS, RunLog, new_log
+from commonplace.engine.lifecycle.run_log import MAX_RUNS, SHOWN_ACTIONS, RunLog, new_log
 from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.errors import Conflict, Forbidden, NotFound, ValidationError
 from commonplace.wire.record import Principal
@@ -274,7 +274,7 @@ def test_runs_that_did_nothing_are_not_kept_and_others_not_for_ever(subject: Sub
     id = note(subject, run, "Alice likes tea")
     subject.clock.advance(SETTLED_MS)
     report = perform(subject, run, "consolidate")
-    subject.clock.advance(KEPT_MS)
+    subject.clock.advance(90 * DAY_MS)
     perform(subject, run, "expire")
     assert len(run(subject.engine.lifecycle.runs(WHO))) == 1
     subject.clock.advance(DAY_MS)

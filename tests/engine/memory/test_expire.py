@@ -10,6 +10,7 @@ import pytest
 
 from commonplace.engine.governance.decisions import Decision
 from commonplace.engine.memory import expire
+from commonplace.engine.memory.retention import retention_end
 from commonplace.engine.types import Draft, Expire
 from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.errors import Forbidden, ValidationError
@@ -183,7 +184,7 @@ def test_readers_expire_nothing(subject: Subject, run: Any) -> None:
 def test_whether_a_review_still_quotes_too_much(review: dict[str, Any], over: bool) -> None:
     whole = {"status": "rejected", "created_at": NOW - DAY_MS,
              "draft": {"privacy": {"retain": 1}, "expires_at": None}, **review}  # fmt: skip
-    end = expire.retention_end(whole)
+    end = retention_end(whole)
     assert (end is not None and end <= NOW) is over
 
 

@@ -100,6 +100,35 @@ def test_what_a_store_that_is_down_is_owed_goes_to_no_other(clock: FakeClock, tm
     asyncio.run(scenario())
 
 
+def test_a_store_without_an_address_that_is_down_at_the_end_is_known_by_its_ledger(
+    clock: FakeClock, tmp_path: Path
+) -> None:
+    """Such as an object that a program hands over: the settings say nothing of it."""
+
+    async def scenario() -> None:
+        store, other = LostStore(clock), LostStore(clock)
+        for each in (store, other):
+            engine = await Engine.open(each, clock=clock)
+            await engine.policies.replace(WHO, [])
+            await engine.close()
+        engine = await Engine.open(store, clock=clock, settings=Settings(folder=tmp_path))
+        await engine.recall(WHO, Query(("agent",), QUESTION))
+        store.full = True  # between the answer and the moment when its entry would be written
+        await engine.close()
+        store.full = False
+        elsewhere = await Engine.open(other, clock=clock, settings=Settings(folder=tmp_path))
+        await elsewhere.close()
+        assert await other.audit("local", operation="recall") == []
+        again = await Engine.open(store, clock=clock, settings=Settings(folder=tmp_path))
+        assert (await again.upkeep.status(WHO))["unwritten_recalls"]["waiting"] == 1, "until it is written"
+        await again.flush()
+        assert "unwritten_recalls" not in await again.upkeep.status(WHO)
+        await again.close()
+        assert len(await store.audit("local", operation="recall")) == 1
+
+    asyncio.run(scenario())
+
+
 def test_what_does_not_say_whose_it_is_is_written_nowhere(clock: FakeClock, tmp_path: Path) -> None:
     async def scenario() -> None:
         SavedRecalls(tmp_path).save(1_750_000_000_000, **FIELDS)

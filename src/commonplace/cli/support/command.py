@@ -110,6 +110,17 @@ class Answer:
         changed = f"would {verb} {output.plural(len(memories), 'memory')}; nothing was changed"
         return cls({"dry_run": True, **more, "memories": memories}, memories_table(memories, more=changed))
 
+    def tell_store_problems(self, problems: Mapping[str, str]) -> None:
+        """Says of each store that did not do its part why, unless the answer does so itself."""
+        document = self.document if isinstance(self.document, dict) else _dump(self.document)
+        said = [each for name in ("errors", "stores", "results") for each in document.get(name) or ()]
+        said += [each for result in document.get("results") or () for each in result.get("errors") or ()]
+        told = {each["store"] for each in said if isinstance(each, dict) and each.get("error") and "store" in each}
+        errors = [{"store": name, "error": why} for name, why in problems.items() if name not in told]
+        if errors:
+            self.document = {**document, "errors": [*(document.get("errors") or ()), *errors]}
+            self.remarks = [*self.remarks, *output.store_problems({"errors": errors})]
+
     def print(self, as_json: bool) -> None:
         if as_json:
             output.emit(self.document if isinstance(self.document, dict) else _dump(self.document))
@@ -137,6 +148,7 @@ class Session:
         self.data, self.agent, self.as_json = data, agent, as_json
         self.existing = existing  # whether a store that is not there is the user's mistake
         self.warnings: list[str] = []
+        self.store_problems: dict[str, str] = {}  # why one did not do its part of what was written, by its name
         self._log = _WarningLog(self.warnings)
         self._asked = False
 
@@ -154,16 +166,10 @@ class Session:
         from commonplace import config as configuration
         from commonplace.sdk import Memory
         from commonplace.serve.shared_embedder import open_shared_embedder, running_server
-        from commonplace.stores.urls import is_ephemeral, shown_url, store_exists
 
         config = configuration.load(data=data, agent=self.agent)
-        if (
-            self.existing
-            and config.store is not None
-            and not (store_exists(config.store) or is_ephemeral(config.store))
-        ):
-            where = shown_url(config.store)
-            raise NotFound(f"there is no store at {where}; `commonplace remember …` with it would begin one")
+        if self.existing and config.store is not None:
+            _require_store(config.store)
         # A server on the same data has the model in memory; loading it again takes most of what a command does.
         server = running_server(config.data)
         if server is None:
@@ -188,12 +194,26 @@ class Session:
     def __call__(self, work: Coroutine[Any, Any, T], *, endless: bool = False) -> T:
         """`endless` work shows no bar, however long it takes."""
         self._asked = True
+        reported = self._reported(work) if "memory" in self.__dict__ else work
         if endless or not sys.stderr.isatty():
-            return self._runner.run(work)
+            return self._runner.run(reported)
         from commonplace.cli.support.progress import ProgressBar
 
         with ProgressBar("working"):
-            return self._runner.run(work)
+            return self._runner.run(reported)
+
+    async def _reported(self, work: Coroutine[Any, Any, T]) -> T:
+        """Notes what stores beside the primary made of it: whichever command it is, its answer says so."""
+        try:
+            engine = await self.memory.engine()
+        except BaseException:
+            work.close()
+            raise
+        with engine.reporting() as report:
+            try:
+                return await work
+            finally:
+                self.store_problems = report.problems() | self.store_problems
 
     def __enter__(self) -> Session:
         logging.getLogger("commonplace").addHandler(self._log)
@@ -204,7 +224,7 @@ class Session:
             if "memory" in self.__dict__:
                 self._runner.run(self.memory.close())
         finally:
-            if "_runner" in self.__dict__:
+            if "_runner" in self.__dict__:  # also where there was no store to open
                 self._runner.close()
             logging.getLogger("commonplace").removeHandler(self._log)
 
@@ -353,6 +373,8 @@ def with_options(
         with start(**{name: given.pop(name) for name in shared}) as context:
             answer = body(context, **given)
         if answer is not None:
+            if problems := context.store_problems:
+                answer.tell_store_problems(problems)
             answer.print(context.as_json)
             if answer.exit_code != OK:
                 raise typer.Exit(answer.exit_code)
@@ -378,6 +400,14 @@ def _holds_store(data: Path) -> bool:
     named = os.environ.get("COMMONPLACE_STORE") or os.environ.get("COMMONPLACE_STORES")
     elsewhere = bool(named) or (data / "commonplace.toml").exists()
     return elsewhere or (data / "commonplace.db").exists()
+
+
+def _require_store(url: str) -> None:
+    from commonplace import plugins
+    from commonplace.stores.urls import is_ephemeral, shown_url
+
+    if not is_ephemeral(url) and not plugins.store_exists(url):
+        raise NotFound(f"there is no store at {shown_url(url)}; `commonplace remember …` with it would begin one")
 
 
 class _WarningLog(logging.Handler):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, get_args
 
 from commonplace.engine.checks import RANK, check_page_size
 from commonplace.engine.core import REVIEW, Core
@@ -28,12 +28,15 @@ from commonplace.engine.governance.decisions import (
 from commonplace.engine.graph import statements
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.change import check_update
+from commonplace.engine.memory.retention import promise_of
 from commonplace.engine.memory.write import admit_draft, check_draft, new_memory
 from commonplace.engine.types import Draft, Forget, Merge, Receipt, Statement, Update
 from commonplace.stores.base import Record, Transaction
+from commonplace.wire.canonical import canonical, is_uuid, sha256_hex
 from commonplace.wire.errors import Conflict, Fault, NotFound, ValidationError
 from commonplace.wire.record import Memory, Principal
 
+STATUSES = ("pending", "approved", "rejected", "expired")
 MAX_DECIDED = 1000  # reviews that one request decides
 _AT_ONCE = 500
 _LOOK_AGAIN = "it stays pending and shows how things are now: look again"
@@ -48,6 +51,7 @@ class Reviews:
 
     async def list(self, who: Principal, status: str | None = "pending") -> Sequence[dict[str, Any]]:
         """Those the caller may see, oldest first."""
+        check_one_of("status", status, STATUSES)
         records, now = await self._core.primary.records(who.tenant, REVIEW), self._core.clock()
         found = [as_of_now(self._core, r.value, now) for r in records if may_see(who, r.value)]
         plain = await self._quotes_only_ids(who)
@@ -62,11 +66,19 @@ class Reviews:
         operation: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
+        after: str | None = None,
         newest_first: bool = False,
     ) -> tuple[Sequence[dict[str, Any]], str | None]:
-        """As `list`, a page of them, and the cursor of the next one; None where this is the last."""
+        """As `list`, a page of them, and the cursor of the next one; None where this is the last. `after` is the id of
+        a review instead of a cursor: what stands behind that one."""
         check_page_size(limit)
+        check_one_of("status", status, STATUSES)
+        check_one_of("operation", operation, get_args(staging.Operation))
         self._core.check_names(cursor=cursor, agent_id=agent_id)
+        # A cursor belongs to its list: in another one the same review has another place.
+        listed = _list_name(status, agent_id, operation, newest_first)
+        if cursor is not None:
+            after = _place(cursor, listed)
         where = {"agent_id": agent_id, "operation": operation}
         if RANK[who.role] < RANK["reviewer"]:
             where["requested_by"] = who.name
@@ -77,15 +89,15 @@ class Reviews:
         now, more = self._core.clock(), True
         while more and len(found) <= limit:
             records = await self._core.primary.records_page(
-                who.tenant, REVIEW, said, after=cursor, limit=limit + 1, newest_first=newest_first
+                who.tenant, REVIEW, said, after=after, limit=limit + 1, newest_first=newest_first
             )
             more = len(records) > limit
-            cursor = records[-1].key if records else cursor
+            after = records[-1].key if records else after
             seen = [as_of_now(self._core, r.value, now) for r in records if may_see(who, r.value)]
             found += [value for value in seen if status in (None, value["status"])]
         plain = await self._quotes_only_ids(who)
         shown_here = [shown(plain(value)) for value in found[:limit]]
-        return shown_here, shown_here[-1]["id"] if len(found) > limit else None
+        return shown_here, f"{listed}{shown_here[-1]['id']}" if len(found) > limit else None
 
     async def get(self, who: Principal, review_id: str) -> dict[str, Any]:
         """One of them, with what the memories nearest to it say now."""
@@ -316,6 +328,28 @@ class Reviews:
         )
 
 
+def check_one_of(name: str, value: str | None, known: Sequence[str]) -> None:
+    """None is all of them."""
+    if value is not None and value not in known:
+        raise ValidationError(f"{name} is one of {', '.join(known)}, not {value!r:.80}", field=name)
+
+
+def _list_name(*conditions: object) -> str:
+    """What the cursors of a list begin with."""
+    return f"review-{sha256_hex(canonical(list(conditions)))[:8]}-"
+
+
+def _place(cursor: str, listed: str) -> str:
+    """The review that a page of this list ended with."""
+    after = cursor.removeprefix(listed)
+    if f"{listed}{after}" == cursor and is_uuid(after):
+        return after
+    raise ValidationError(
+        f"invalid cursor {cursor!r:.80} for this list; pass back next_cursor as it came, with the same conditions",
+        field="cursor",
+    )
+
+
 def without_existing(value: dict[str, Any]) -> dict[str, Any]:
     """A review that names what is there, and quotes only what was asked for."""
     quoted = value.get("diff") or {}
@@ -332,4 +366,6 @@ def _keep(tx: Transaction, record: Record, value: dict[str, Any], ids: Sequence[
     """The next revision of a review, which may quote others than the one before did."""
     value = {**value, "revision": record.value.get("revision", 1) + 1}
     tx.put_record(Record(REVIEW, record.key, value, tuple(dict.fromkeys((*record.about, *ids)))))
+    if (promise := promise_of(value)) is not None:
+        tx.put_record(promise)
     return value

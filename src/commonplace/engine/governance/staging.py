@@ -15,6 +15,7 @@ from commonplace.engine.ledger import audit
 from commonplace.engine.memory import forget, merge, write
 from commonplace.engine.memory.change import changed, inherit
 from commonplace.engine.memory.read import readable
+from commonplace.engine.memory.retention import promise_of
 from commonplace.engine.memory.write import (
     admit_draft,
     check,
@@ -63,6 +64,7 @@ def draft_document(draft: Draft) -> dict[str, Any]:
 async def stage_remember(
     core: Core, who: Principal, draft: Draft, request: dict[str, Any] | None, reasoning: str | None,
     key: str | None = None, secrets: Secrets | None = None, asked: ReviewRequired | None = None,
+    memory_id: str | None = None,
 ) -> Receipt:  # fmt: skip
     """`request` is what a reviewer is shown; without one, what the draft says. `asked` is the policy's doing."""
     check(core, who, draft)
@@ -74,7 +76,7 @@ async def stage_remember(
     reasoning = await core.redact_async(reasoning, "reasoning", secrets)
     if redacted:
         request = {name: value for name, value in request.items() if name != "embedding"}  # made of the text as it was
-    memory_id = mint_id(core.clock())
+    memory_id = memory_id or mint_id(core.clock())
     shown = await show_draft(core, who, draft, memory_id)
 
     def work(tx: Transaction) -> Receipt:
@@ -336,6 +338,8 @@ def _stage(
         **value,
     }
     tx.put_record(Record(REVIEW, review_id, review, about))
+    if (promise := promise_of(review)) is not None:
+        tx.put_record(promise)
     audit.append(tx, who, f"stage_{operation}", agent_id, [audit.part(None, {"review_id": review_id})])
     return review_id
 

@@ -11,7 +11,7 @@ from typing import Any, TypedDict, Unpack
 
 from commonplace.engine.checks import check_page_size, require_operator, require_role
 from commonplace.engine.core import Core
-from commonplace.engine.ledger.audit import Verifier
+from commonplace.engine.ledger.audit import AUDIT_OPERATIONS, Verifier
 from commonplace.engine.ledger.evidence import Evidence
 from commonplace.engine.ledger.export import as_lines, batches, export
 from commonplace.engine.ledger.rows import RowCheck
@@ -28,6 +28,7 @@ from commonplace.wire.record import ALL_AGENTS, Principal
 _AT_ONCE = 1000
 Document = dict[str, Any]
 _CURSOR_DIGITS = 18  # which a number of an entry has at most
+_BACKWARDS = "-"  # before it in the cursor of a page that is the newest first
 _UUID = re.compile(rb"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 #: What a part says to a caller from whom a rule hides it.
 _WITHHELD: Document = {"memory_id": None, "payload": b'{"withheld":true}', "salt": None}
@@ -119,15 +120,20 @@ class Ledger:
     ) -> tuple[Sequence[AuditEntry], str | None]:
         """A page of the entries, oldest first unless said otherwise, and the cursor of the next one; None after the
         last."""
-        if cursor is not None and not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= _CURSOR_DIGITS):
-            raise ValidationError(f"invalid cursor {cursor!r:.80}; pass back next_cursor as it came", field="cursor")
+        sign = _BACKWARDS if newest_first else ""
+        place = None if cursor is None else _place(cursor, sign)
         check_page_size(limit)
         if newest_first:
-            found = await self._latest(who, limit + 1, None if cursor is None else int(cursor), **conditions)
+            found = await self._latest(who, limit + 1, place, **conditions)
         else:
-            found = await self.entries(who, limit=limit + 1, after=int(cursor or 0), **conditions)
+            found = await self.entries(who, limit=limit + 1, after=place or 0, **conditions)
+        operation = conditions.get("operation")
+        # One that an earlier version wrote and none writes any more is still found.
+        if operation is not None and operation not in AUDIT_OPERATIONS and not found:
+            there = ", ".join(AUDIT_OPERATIONS)
+            raise ValidationError(f"there is no operation {operation!r:.80}; there are {there}", field="operation")
         shown = found[:limit]
-        return shown, str(shown[-1].n) if len(found) > limit else None
+        return shown, f"{sign}{shown[-1].n}" if len(found) > limit else None
 
     def require_verify(self, who: Principal) -> None:
         """Refuses who may not verify, before anything is begun."""
@@ -204,6 +210,15 @@ class Ledger:
             if rows.problem is not None:
                 verifier.problem, verifier.first_bad = rows.problem
         return verifier
+
+
+def _place(cursor: str, sign: str) -> int:
+    """The number of the entry that a page ended with. The sign tells the newest first from the oldest first: the same
+    number is another place there."""
+    number = cursor.removeprefix(sign)
+    if f"{sign}{number}" == cursor and number.isascii() and number.isdecimal() and len(number) <= _CURSOR_DIGITS:
+        return int(number)
+    raise ValidationError(f"invalid cursor {cursor!r:.80}; pass back next_cursor as it came", field="cursor")
 
 
 def _memories_in(part: AuditPart) -> set[str]:

@@ -25,6 +25,6 @@ class RetainJob:
         late = 0 if due.since is None else self.core.clock() - due.since
         if dry_run:
             return {"erased": 0, "overdue": len(due), "late_ms": late}
-        erased = await expire.sweep(self.core, who) if due else 0
+        erased = await expire.sweep(self.core, who) if due or due.needs_noting else 0
         left = len(await expire.overdue(self.core, who)) if due else 0
         return {"erased": erased, "overdue": left, "late_ms": late}

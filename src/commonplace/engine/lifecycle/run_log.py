@@ -118,6 +118,8 @@ async def _newest(
     require_role(who, "reader")
     if not 1 <= limit <= MAX_RUNS:
         raise ValidationError(f"limit must be a whole number from 1 to {MAX_RUNS}, not {limit}", field="limit")
+    if before is not None and not is_uuid(before):
+        raise ValidationError(f"before is the id of a run, not {before!r:.80}", field="before")
     found: list[Document] = []
     for record in sorted(await core.primary.records(who.tenant, RUN), key=lambda r: r.key, reverse=True):
         if (before is None or record.key < before) and job in (None, record.value["job"]):

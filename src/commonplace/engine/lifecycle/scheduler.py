@@ -20,7 +20,7 @@ from commonplace.engine.lifecycle.run_log import RunLog, sees_all, without_numbe
 from commonplace.engine.memory.undo import UndoResult
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import mint_id
-from commonplace.wire.errors import Conflict, Fault, NotFound
+from commonplace.wire.errors import Conflict, Fault, NotFound, ValidationError
 from commonplace.wire.record import Principal
 
 log = logging.getLogger("commonplace.engine")
@@ -165,12 +165,14 @@ class Lifecycle:
     ) -> list[dict[str, Any]]:
         """What runs did to memories the caller may use and why, the newest first; `before` is the id of the last one
         seen. Each has its actions: `Engine.undo` takes one back by the memory's id, `undo` all of them."""
+        self._check_job(job)
         return await run_log.runs(self._core, who, job=job, limit=limit, before=before)
 
     async def summaries(
         self, who: Principal, *, job: str | None = None, limit: int = 20, before: str | None = None
     ) -> list[dict[str, Any]]:
         """As `runs`, without the actions: `done` says how many of what, `content` the first text."""
+        self._check_job(job)
         return await run_log.summaries(self._core, who, job=job, limit=limit, before=before)
 
     async def show(self, who: Principal, run_id: str) -> dict[str, Any]:
@@ -271,8 +273,16 @@ class Lifecycle:
 
     def _job(self, name: str) -> Job:
         if name not in self._jobs:
-            raise NotFound(f"there is no job {name!r:.80}; there are {', '.join(self._jobs)}")
+            raise NotFound(self._no_job(name))
         return self._jobs[name]
+
+    def _check_job(self, name: str | None) -> None:
+        """As a condition of a list; None is all of them."""
+        if name is not None and name not in self._jobs:
+            raise ValidationError(self._no_job(name), field="job")
+
+    def _no_job(self, name: str) -> str:
+        return f"there is no job {name!r:.80}; there are {', '.join(self._jobs)}"
 
 
 def _hold(tx: Transaction, holder: str, ran: Mapping[str, int] | None = None) -> bool:

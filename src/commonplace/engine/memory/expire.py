@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from commonplace.engine.core import REVIEW, Core
 from commonplace.engine.ledger import audit
@@ -12,15 +11,17 @@ from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.erase import erase_drafts, must_erase
 from commonplace.engine.memory.forget import CHUNK, apply_forget
 from commonplace.engine.memory.read import read_all
-from commonplace.engine.memory.retention import promised_end
+from commonplace.engine.memory.retention import PROMISE, promise_of, retention_end
 from commonplace.engine.types import Expire, ExpireResult
-from commonplace.stores.base import Entry, Reach, Transaction
+from commonplace.stores.base import Entry, Reach, Record, Transaction
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import Memory, Principal, replace_fields
 from commonplace.wire.times import DAY_MS
 
 _REVIEWS_AT_ONCE = 200  # of thousands that wait: reading them must keep nobody else from being answered
+#: The record that says that every review has its promise recorded.
+_RECORDED = ("promises", "recorded")
 DEMOTION = 0.25
 
 
@@ -129,9 +130,17 @@ class Overdue:
     memories: dict[str, list[Memory]] = field(default_factory=dict)
     drafts: dict[str, list[str]] = field(default_factory=dict)
     since: int | None = None  # when the first of them was due
+    promises: dict[str, str] = field(default_factory=dict)  # the key of the record of its promise, by draft
+    settled: list[str] = field(default_factory=list)  # keys of promises that are due and bind nobody any more
+    unrecorded: list[Record] | None = None  # promises of reviews that were made before promises were recorded
 
     def __len__(self) -> int:
         return sum(map(len, self.memories.values())) + sum(map(len, self.drafts.values()))
+
+    @property
+    def needs_noting(self) -> bool:
+        """Whether the records of promises are not as they should be."""
+        return bool(self.settled) or self.unrecorded is not None
 
     def _add(self, due: int | None) -> None:
         self.since = min((at for at in (self.since, due) if at is not None), default=None)
@@ -146,13 +155,43 @@ async def overdue(core: Core, who: Principal) -> Overdue:
             found.memories[agent] = memories
             found._add(min(m.expires_at or 0 for m in memories))
     # A write that waits, or was turned down, became no memory, but its review quotes it and the promise was made.
+    now = core.clock()
+    for promise in await _due_promises(core, who.tenant, found, now):
+        record = await core.primary.record(who.tenant, REVIEW, promise.value["review_id"])
+        due = None if record is None else retention_end(record.value)
+        if record is None or due != promise.value["due"]:
+            found.settled.append(promise.key)  # approved, erased, or edited, which made another promise
+        elif who.may_use(record.value["agent_id"]):
+            memory_id = record.value["memory_id"]
+            found.drafts.setdefault(record.value["agent_id"], []).append(memory_id)
+            found.promises[memory_id] = promise.key
+            found._add(due)
+    return found
+
+
+async def _due_promises(core: Core, tenant: str, found: Overdue, now: int) -> list[Record]:
+    if await core.primary.record(tenant, *_RECORDED) is None:
+        found.unrecorded = await _promises_of_reviews(core, tenant)
+        return [promise for promise in found.unrecorded or () if promise.value["due"] <= now]
+    due: list[Record] = []
     after: str | None = None
-    while reviews := await core.primary.records_page(who.tenant, REVIEW, {}, after=after, limit=_REVIEWS_AT_ONCE):
-        for record in reviews:
-            due = retention_end(record.value)
-            if due is not None and due <= core.clock() and who.may_use(record.value["agent_id"]):
-                found.drafts.setdefault(record.value["agent_id"], []).append(record.value["memory_id"])
-                found._add(due)
+    limit = 1  # at first: in most minutes none is due
+    while True:
+        page = await core.primary.records_page(tenant, PROMISE, {}, after=after, limit=limit)
+        over = [promise for promise in page if promise.value["due"] <= now]
+        due += over
+        if len(over) < limit:
+            return due
+        after, limit = page[-1].key, min(2 * limit, _REVIEWS_AT_ONCE)
+
+
+async def _promises_of_reviews(core: Core, tenant: str) -> list[Record] | None:
+    """Of every review; None where there are no reviews."""
+    found: list[Record] | None = None
+    after: str | None = None
+    while reviews := await core.primary.records_page(tenant, REVIEW, {}, after=after, limit=_REVIEWS_AT_ONCE):
+        made = (promise_of(record.value) for record in reviews)
+        found = [*(found or ()), *(promise for promise in made if promise is not None)]
         after = reviews[-1].key
     return found
 
@@ -175,14 +214,18 @@ async def sweep(core: Core, who: Principal) -> int:
             lambda tx, agent=agent, ids=ids: erase_drafts(tx, core, who, agent, ids, waiting=True),  # type: ignore[misc]
         )
         erased += len(done)
+        found.settled += [found.promises[id] for id in done if id in found.promises]
+    if found.needs_noting:
+        await core.transact(who.tenant, lambda tx: _note_promises(tx, found))
     if erased:
         await core.delete_copies()
     return erased
 
 
-def retention_end(review: Mapping[str, Any]) -> int | None:
-    """Until when a review may quote a draft that no memory was made of; None is without end."""
-    draft = review.get("draft")
-    if draft is None or review["status"] == "approved" or "retain" not in draft["privacy"]:
-        return None
-    return promised_end(draft["privacy"], review["created_at"], draft["expires_at"])
+def _note_promises(tx: Transaction, found: Overdue) -> None:
+    if found.unrecorded is not None:
+        for promise in found.unrecorded:
+            tx.put_record(promise)
+        tx.put_record(Record(*_RECORDED, {"at": tx.now}))
+    for key in found.settled:
+        tx.drop_record(PROMISE, key)

@@ -102,6 +102,15 @@ def record_not_found(ref: str) -> NotFound:
     return NotFound(f"no record {ref:.300}")
 
 
+async def part_of_another(core: Core, who: Principal, id: str, other: str, said: str) -> Conflict:
+    """Why nothing can be done to a memory that has become part of another: `said` names the other, and is for whom a
+    recall would show it. For everyone else one sentence, whatever the reason is."""
+    there = [m for m in await core.primary.get(who.tenant, [other]) if who.may_use(m.agent_id)]
+    if await core.policies.shown(who, there):
+        return Conflict(said, id=other)
+    return Conflict(f"memory {id:.300} has become part of another memory, which stands in the way of this")
+
+
 async def lookup(core: Core, who: Principal, ref: str, agent: str | None) -> Memory | None:
     core.check_names(id=ref, agent_id=agent)
     ref = expand_id(ref)
@@ -115,6 +124,11 @@ async def lookup(core: Core, who: Principal, ref: str, agent: str | None) -> Mem
         # The id of one that has become part of another, as a protocol spells it.
         merged = await core.primary.find_alias(who.tenant, agents, named)
         found = [m for m in merged if readable(m, core.clock())]
+    if len(found) > 1:
+        show = await core.policies.reader(who)
+        found = [m for m in found if show(m) is not None]  # what is withheld is as if it were not there
+        if not found:
+            raise record_not_found(ref)
     if len(found) > 1:
         holders = ", ".join(sorted(m.agent_id for m in found)[:5])
         raise Conflict(f"{ref:.300} names {len(found)} records, of the agents {holders}; say which agent's")

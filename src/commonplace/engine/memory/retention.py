@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from commonplace.stores.base import Record
 from commonplace.wire.plain import MAX_INTEGER
 from commonplace.wire.record import Memory
 from commonplace.wire.times import DAY_MS
@@ -19,6 +20,27 @@ def promised_end(privacy: Mapping[str, Any], since: int, expires_at: int | None)
     retain = privacy.get("retain")
     due = None if retain is None else min(since + int(retain) * DAY_MS, MAX_INTEGER)
     return min((at for at in (due, expires_at) if at is not None), default=None)
+
+
+#: The kind of records that say which review may quote something until when. Their keys are in that order, so that of
+#: thousands of reviews only those that are due are read.
+PROMISE = "promise"
+
+
+def retention_end(review: Mapping[str, Any]) -> int | None:
+    """Until when a review may quote a draft that no memory was made of; None is without end."""
+    draft = review.get("draft")
+    if draft is None or review["status"] == "approved" or "retain" not in draft["privacy"]:
+        return None
+    return promised_end(draft["privacy"], review["created_at"], draft["expires_at"])
+
+
+def promise_of(review: Mapping[str, Any]) -> Record | None:
+    """The record of it, to be put with the review; it stays when the review is decided, and is dropped when due."""
+    due = retention_end(review)
+    if due is None:
+        return None
+    return Record(PROMISE, f"{due:016d} {review['id']}", {"due": due, "review_id": review["id"]})
 
 
 def inherit_retention(memory: Memory, sources: Iterable[Memory]) -> Memory:

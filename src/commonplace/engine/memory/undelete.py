@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from commonplace.engine.core import Core, StaleRead
-from commonplace.engine.memory.read import expired
+from commonplace.engine.memory.read import expired, part_of_another
 from commonplace.engine.memory.write import write
 from commonplace.stores.base import Transaction
 from commonplace.wire.canonical import content_hash, is_uuid, new_salt
@@ -70,7 +70,8 @@ async def _hidden(core: Core, who: Principal, agent_id: str, id: str) -> Memory:
     if memory is None or memory.status == "pending":
         raise cannot_be_brought_back(id, agent_id)
     if memory.merged_into is not None:
-        raise Conflict(f"memory {id} has become part of {memory.merged_into}; read that one", id=memory.merged_into)
+        said = f"memory {id} has become part of {memory.merged_into}; read that one"
+        raise await part_of_another(core, who, id, memory.merged_into, said)
     if memory.status == "live":
         raise Conflict(f"memory {id} is there; only what was forgotten or archived can be brought back")
     if (recovery := memory.provenance.get(QUARANTINED)) is not None and who.role != "admin":

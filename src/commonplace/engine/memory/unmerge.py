@@ -12,12 +12,12 @@ from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.erase import must_erase
 from commonplace.engine.memory.forget import apply_forget
 from commonplace.engine.memory.merge import combine
-from commonplace.engine.memory.read import expired, read_all, readable
+from commonplace.engine.memory.read import expired, part_of_another, read_all, readable
 from commonplace.engine.memory.undelete import admit_again, mark_restored
 from commonplace.engine.types import MergeStrategy
 from commonplace.stores.base import Reach, Transaction
 from commonplace.wire.canonical import content_hash, is_uuid, new_salt
-from commonplace.wire.errors import Conflict, NotFound
+from commonplace.wire.errors import NotFound
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory, Principal, replace_fields
 from commonplace.wire.short_ids import expand_id
@@ -61,7 +61,8 @@ async def _take_apart(
     core: Core, who: Principal, merged: Memory, survivor: Memory | None, why: dict[str, Any]
 ) -> Memory:
     if survivor is not None and not readable(survivor, core.clock()):
-        raise Conflict(f"what {merged.id} became part of is gone; bring {survivor.id} back first", id=survivor.id)
+        said = f"what {merged.id} became part of is gone; bring {survivor.id} back first"
+        raise await part_of_another(core, who, merged.id, survivor.id, said)
     back = await _restored_source(core, who, merged)
     memories, seen = [back], [merged]
     if survivor is not None:  # else it was erased, and nothing goes by these names any more
@@ -101,10 +102,8 @@ async def _without(core: Core, who: Principal, survivor: Memory, merged: Memory)
         after = combine(before, others, strategy).survivor if others else before
         after = replace(after, aliases=[name for name in after.aliases if name in survivor.aliases])
     elif merged.content != survivor.content and merged.content in survivor.content.split("\n"):
-        raise Conflict(
-            f"the words of {merged.id} are part of {survivor.id}, which was changed since; write it anew instead",
-            id=survivor.id,
-        )
+        said = f"the words of {merged.id} are part of {survivor.id}, which was changed since; write it anew instead"
+        raise await part_of_another(core, who, merged.id, survivor.id, said)
     else:
         kept = [name for name in survivor.provenance.get("merged", ()) if name not in names]
         after = replace(
@@ -157,11 +156,11 @@ async def _take_promotion_back(
     # The second version of one that was archived says that and no more: nobody has changed it.
     changed = promoted.version > (2 if promoted.status == "archived" else 1)
     if there and changed:
-        raise Conflict(
+        said = (
             f"{source.id} was promoted to {promoted.id}, which was changed since; forget that one first, then undo "
-            "again",
-            id=promoted.id,
+            "again"
         )
+        raise await part_of_another(core, who, source.id, promoted.id, said)
     sources: Sequence[Memory] = [source]
     if there:
         part_of = (Condition(("merged_into",), "eq", promoted.id),)

@@ -43,7 +43,9 @@ async def upsert(
             return await _create(core, who, await admitted(draft), approval)
         held = await lookup(core, who, ref, agent)
         if held is None and agent is not None and (elsewhere := await find_by_uuid(core, who, ref)) is not None:
-            raise Conflict(f"{ref:.300} is a record of agent {elsewhere.agent_id}; a record stays with its agent")
+            shown = await core.policies.shown(who, [elsewhere])
+            whose = f"agent {elsewhere.agent_id}" if shown else "another agent"
+            raise Conflict(f"{ref:.300} is a record of {whose}; a record stays with its agent")
         if held is None:
             return await _create(core, who, await admitted(replace(draft, aliases=[ref])), approval, ref)
         known = await admitted(replace(draft, agent_id=held.agent_id), replaces=True)

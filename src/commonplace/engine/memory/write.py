@@ -14,7 +14,7 @@ from commonplace.engine.checks import check_agent_name, check_expiry, memory_not
 from commonplace.engine.core import IDEMPOTENCY, Core, StaleRead, yield_to_others
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
-from commonplace.engine.memory.read import resolve
+from commonplace.engine.memory.read import part_of_another, resolve
 from commonplace.engine.memory.retention import inherit_retention, promised_end
 from commonplace.engine.procedures import machine
 from commonplace.engine.redaction import Secrets
@@ -75,7 +75,8 @@ async def remember_many(core: Core, who: Principal, items: Sequence[BatchItem]) 
             await yield_to_others(item.draft.content)
             check(core, who, item.draft)
             draft, redacted[i] = await admit_draft(core, who, item.draft, item.idempotency_key)
-            accepted.append((i, BatchItem(draft, item.idempotency_key), new_memory(who, draft, now)))
+            memory = new_memory(who, draft, now, id=item.memory_id)
+            accepted.append((i, BatchItem(draft, item.idempotency_key), memory))
         except Fault as fault:
             outcomes[i] = fault
 
@@ -301,7 +302,8 @@ async def next_version(
     current = await resolve(core, who, agent_id, ref)
     if ref in current.provenance.get("merged", ()):
         # Whoever saw that one, and its version, has not seen what would be changed.
-        raise Conflict(f"memory {ref} has become part of {current.id}; read that one and change it", id=current.id)
+        said = f"memory {ref} has become part of {current.id}; read that one and change it"
+        raise await part_of_another(core, who, ref, current.id, said)
     if expected_version is not None and current.version != expected_version:
         raise Conflict(
             f"memory {ref} is at version {current.version}, not {expected_version}; read it again and retry",

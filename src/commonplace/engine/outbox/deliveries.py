@@ -9,7 +9,7 @@ until then nothing counts as delivered, also in a process that was started since
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,10 +36,13 @@ class DeliveryReport:
     """What each replica did with each memory, for the answer: None where it is done, else why it is not."""
 
     outcomes: dict[str, dict[str, str | None]] = field(default_factory=dict)  # by id, then by store
+    outer: DeliveryReport | None = None  # of whoever asked for the work that this one is about
 
-    def add(self, store: str, ids: Iterable[str], error: str | None) -> None:
+    def add(self, store: str, ids: Sequence[str], error: str | None) -> None:
         for id in ids:
             self.outcomes.setdefault(id, {})[store] = error
+        if self.outer is not None:
+            self.outer.add(store, ids, error)
 
     def of(self, ids: Iterable[str]) -> dict[str, tuple[int, str | None]]:
         """By store: of how many of these it is done, and the first reason why not of all."""
@@ -49,6 +52,10 @@ class DeliveryReport:
                 count, first = found.get(store, (0, None))
                 found[store] = (count + (error is None), first or error)
         return found
+
+    def problems(self) -> dict[str, str]:
+        """By store that did not do all of it: why."""
+        return {store: why for store, (_, why) in self.of(self.outcomes).items() if why is not None}
 
 
 class RecordingTransaction:

@@ -108,7 +108,7 @@ class Outbox:
     @contextmanager
     def reporting(self) -> Iterator[DeliveryReport]:
         """What replicas did with the changes made within, for the answer."""
-        report = DeliveryReport()
+        report = DeliveryReport(outer=_report.get())
         token = _report.set(report)
         try:
             yield report

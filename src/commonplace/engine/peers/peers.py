@@ -29,6 +29,7 @@ from commonplace.wire.record import ALL_AGENTS, Memory, Principal
 PEER, VOUCH = "peer", "vouch"
 MAX_VOUCHES = 10_000  # kept in one tenant
 MAX_LISTED = 1_000  # vouches in one answer
+_TIME_DIGITS = 16  # of milliseconds, at most
 _KEPT_CHARS = 16_384  # of memories in an answer to a requester nobody knows, for it to be kept for repetition
 _MAX_REPLACED = 100  # by one received memory
 _NOT_FOR_US = (
@@ -384,7 +385,8 @@ def _vouch_place(record: Record) -> tuple[int, str]:
 
 def _decode_place(cursor: str) -> tuple[int, str]:
     at, _, key = cursor.partition("-")
-    if not (at.isascii() and at.isdigit() and key):
+    # Only what `vouches_for` writes: ids of other things begin with a digit, too, and have a dash.
+    if not (at.isascii() and at.isdigit() and len(at) <= _TIME_DIGITS and str(int(at)) == at and key):
         raise ValidationError("cursor must be the next_cursor of an earlier answer", field="cursor")
     return int(at), key
 

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -75,6 +75,7 @@ class RecallLog:
         self._flushes: set[asyncio.Task[None]] = set()
         self.failures: dict[str, WriteFailure] = {}  # by tenant
         self._saved = SavedRecalls(core.settings.folder)
+        self._first_hashes: dict[str, str] = {}  # of each tenant's ledger, which never changes once there is one
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -104,6 +105,11 @@ class RecallLog:
                     f"{len(self._waiting):,} recalls wait to be written to the ledger, which fails: {why}; nothing "
                     "more is recalled until that is mended"
                 )
+        if self._core.settings.folder is not None and not self._core.settings.store:
+            # An object of the program's own has no address: what it is owed is known by its ledger alone, which is
+            # asked for while it answers.
+            with suppress(Fault):
+                await self._first_hash(recalled.who.tenant)
         self.hold([recalled])
         full = len(self._waiting) >= _MAX_WAITING and not self.failures  # of a store that fails the timer takes care
         if self._core.settings.recalls_at_once or full:
@@ -182,8 +188,11 @@ class RecallLog:
                 await asyncio.to_thread(file.give_back)
 
     async def _first_hash(self, tenant: str) -> str | None:
-        found = await self._core.primary.audit_hashes(tenant, after=0, limit=1)
-        return found[0] if found else None
+        if tenant not in self._first_hashes:
+            if not (found := await self._core.primary.audit_hashes(tenant, after=0, limit=1)):
+                return None
+            self._first_hashes[tenant] = found[0]
+        return self._first_hashes[tenant]
 
     async def close(self) -> None:
         try:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from commonplace.stores.base import StoreSettings
     from commonplace.stores.postgres.store import PostgresStore
 
-__all__ = ["open_url"]
+__all__ = ["open_url", "store_exists"]
 
 
 def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> PostgresStore:
@@ -20,12 +20,25 @@ def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | No
 
     All of libpq's parameters may be given, too.
     """
+    _require_psycopg()
+    from commonplace.stores.postgres.store import PostgresStore
+
+    return PostgresStore(url, clock)
+
+
+def store_exists(url: str) -> bool:
+    """Whether tables of ours are in that database and schema."""
+    _require_psycopg()
+    from commonplace.stores.postgres.address import parse_address
+    from commonplace.stores.postgres.store import has_tables
+
+    return has_tables(parse_address(url))
+
+
+def _require_psycopg() -> None:
     try:
         import psycopg  # noqa: F401
     except ImportError as error:
         raise OperatorActionRequired(
             f"postgresql:// needs the package psycopg ({error})", hint=install_command("postgresql")
         ) from error
-    from commonplace.stores.postgres.store import PostgresStore
-
-    return PostgresStore(url, clock)

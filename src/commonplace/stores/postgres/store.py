@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import TypeVar
 
 import psycopg
@@ -81,14 +82,23 @@ class PostgresStore(
 def prepare_schema(address: Address) -> bool:
     """Make the tables, or bring them up to date; of several servers that start at once, one does. Whether they were
     not what they should be."""
+    with _session(address) as session:
+        if outdated := _version(session, address) != schema.VERSION:
+            _migrate(session, address)
+        return outdated
+
+
+def has_tables(address: Address) -> bool:
+    """Whether there is a store; nothing is made, nor brought up to date."""
+    with _session(address) as session:
+        return _version(session, address) > 0
+
+
+@contextmanager
+def _session(address: Address) -> Iterator[Session]:
     try:
-        session = Session(address)
-        try:
-            if outdated := _version(session, address) != schema.VERSION:
-                _migrate(session, address)
-            return outdated
-        finally:
-            session.close()
+        with closing(Session(address)) as session:
+            yield session
     except psycopg.Error as error:
         raise fault_of(error, address, "opened") from error
 

@@ -1,0 +1,104 @@
+"""Messages of a session come in the order in which they were written, whatever had to wait for a person."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from adapter_cases import STAGES
+
+from commonplace import Memory, SyncMemory
+from commonplace.integrations.access import MemoryAccess, PendingReview
+from commonplace.integrations.conversation import Conversation, Message
+
+
+class Session:
+    """A conversation of lines, to be told and read without a framework."""
+
+    def __init__(self, memory: SyncMemory) -> None:
+        self.memory = memory
+        self.access = MemoryAccess(memory, lambda refusal: RuntimeError(str(refusal)))
+        self.conversation = Conversation(self.access, "lines", "monday")
+
+    def say(self, *lines: str) -> None:
+        self.memory.run(self.conversation.add([Message(line, "alice", {"line": line}) for line in lines]))
+
+    def stage(self, *lines: str) -> None:
+        with pytest.raises(PendingReview):
+            self.say(*lines)
+
+    def approve(self) -> None:
+        for review in self.memory.reviews():
+            self.memory.approve(review["id"], reviewer="bob")
+
+    def read(self, limit: int | None = None) -> list[str]:
+        return [document["line"] for document in self.memory.run(self.conversation.messages(limit))]
+
+    def pop(self) -> str | None:
+        popped = self.memory.run(self.conversation.pop())
+        return None if popped is None else str(popped["line"])
+
+
+def test_a_message_that_waited_stands_where_it_was_written(governed: SyncMemory) -> None:
+    session = Session(governed)
+    session.say("hello")
+    session.stage(f"my {STAGES} is 90")
+    session.say("so much?", "yes")
+    session.approve()
+    told = ["hello", f"my {STAGES} is 90", "so much?", "yes"]
+    assert session.read() == told
+    for limit in range(6):
+        assert session.read(limit) == told[len(told) - min(limit, len(told)) :], limit
+    governed.set_policies([])  # which would have the forgetting reviewed, too
+    assert [session.pop() for _ in range(5)] == [*reversed(told), None]
+
+
+def test_messages_that_were_given_at_once_keep_their_order(governed: SyncMemory) -> None:
+    session = Session(governed)
+    told = ["one", f"two of {STAGES}", "three", f"four of {STAGES}", "five"]
+    session.stage(*told)
+    assert session.read() == ["one", "three", "five"]
+    session.approve()
+    assert session.read() == told
+    assert session.read(3) == told[2:]
+
+
+def test_several_that_waited_and_were_approved_the_other_way_round(governed: SyncMemory) -> None:
+    session = Session(governed)
+    told = [f"{STAGES} {number}" for number in range(20)]
+    for line in told:
+        session.stage(line)
+    session.say("done")
+    for review in sorted(governed.reviews(), key=lambda review: str(review["id"]), reverse=True):
+        governed.approve(review["id"], reviewer="bob")
+    assert session.read() == [*told, "done"]
+    assert session.read(1) == ["done"]
+    assert session.read(2) == [told[-1], "done"]
+
+
+def test_the_latest_of_a_long_session_take_a_page_or_two(memory: SyncMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Session(memory)
+    for number in range(60):
+        session.say(f"line {number}")
+    asked: list[int] = []
+    plain = Memory.list
+
+    async def counted(self: Memory, *args: Any, **named: Any) -> Any:
+        asked.append(named["limit"])
+        return await plain(self, *args, **named)
+
+    monkeypatch.setattr(Memory, "list", counted)
+    assert session.read(2) == ["line 58", "line 59"]
+    assert len(asked) <= 2
+    assert asked[0] < 60
+
+
+def test_two_who_pop_at_once_get_each_another(memory: SyncMemory) -> None:
+    session = Session(memory)
+    session.say("one", "two", "three")
+
+    async def both() -> list[Any]:
+        return await asyncio.gather(session.conversation.pop(), session.conversation.pop())
+
+    assert {document["line"] for document in memory.run(both())} == {"two", "three"}
