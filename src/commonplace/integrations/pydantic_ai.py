@@ -34,11 +34,7 @@ class CommonplaceToolset(FunctionToolset[Any]):
         user_id: The person it is about, or a function that finds out from the run, such as `lambda ctx: ctx.deps.user`;
             where that gives None, what is about no person. Without one, whatever the agent knows.
         agent_id: Another agent than the memory's own.
-        id: What Pydantic AI calls the toolset.
-        max_retries: How often a tool may be called again after a mistake; the agent's own number where nothing is said.
-        sequential: Whether no other tool may run beside one of these.
-        requires_approval: Whether a person must agree to every call.
-        metadata: What is said of every tool to whoever prepares or filters tools.
+        id, max_retries, timeout, requires_approval: As of every `FunctionToolset`.
     """
 
     def __init__(
@@ -49,14 +45,10 @@ class CommonplaceToolset(FunctionToolset[Any]):
         agent_id: str | None = None,
         id: str = "commonplace",
         max_retries: int | None = None,
-        sequential: bool = False,
+        timeout: float | None = None,
         requires_approval: bool = False,
-        metadata: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(
-            id=id, max_retries=max_retries, sequential=sequential, requires_approval=requires_approval,
-            metadata=metadata,
-        )  # fmt: skip
+        super().__init__(id=id, max_retries=max_retries, timeout=timeout, requires_approval=requires_approval)
         self._access = MemoryAccess(memory, _error, agent_id)
         self._user_id = user_id
         for tool in (self.remember, self.recall, self.update, self.forget):
