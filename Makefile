@@ -107,11 +107,12 @@ bench-adversarial: setup
 
 # The adapters with the frameworks themselves. CrewAI wants older libraries than the others bring, so that it has an environment of its own.
 # LangGraph publishes its tests of a store with its source, which is fetched beside it in the version that is installed.
-# Nothing goes over a network while they run: pytest-socket sees to that. Frameworks warn about themselves, which is no error here.
+# Each adapter over a memory in its own process and over a server on this machine. Nothing goes over a network while they run:
+# pytest-socket sees to that. Frameworks warn about themselves, which is no error here.
 ADAPTERS := anthropic,langchain,langgraph,llamaindex,openai-agents,pydantic-ai
 ADAPTERS_APART := crewai
 ADAPTER_TOOLS := hypothesis pytest pytest-asyncio pytest-mock pytest-socket pytest-timeout
-ADAPTER_TESTS := -m pytest tests/integrations --disable-socket --allow-unix-socket -o asyncio_mode=auto \
+ADAPTER_TESTS := -m pytest tests/integrations --disable-socket --allow-unix-socket --allow-hosts=127.0.0.1 -o asyncio_mode=auto \
   -o asyncio_default_fixture_loop_scope=function -W default -W error::RuntimeWarning --disable-warnings
 .PHONY: test-integrations
 test-integrations: tools

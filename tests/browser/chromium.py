@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from system_packages import require_program
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
@@ -17,31 +17,12 @@ FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-_NAMES = ("chromium", "chromium-browser", "google-chrome")
-_INSTALL = "apt-get install -y --no-install-recommends chromium fonts-dejavu-core"
-
-
-class NoChromium(Exception):
-    """Says what to do about it."""
-
-
-def find_chromium() -> Path | None:
-    return next((Path(found) for name in _NAMES if (found := shutil.which(name))), None)
+_PACKAGES = ("chromium", "fonts-dejavu-core")
 
 
 def chromium() -> Path:
-    """Where it is; installed from Debian's packages where that is possible."""
-    if (found := find_chromium()) is not None:
-        return found
-    if shutil.which("apt-get") is None:
-        raise NoChromium("no Chromium here, and no apt-get to install it with: install Chromium and run this again")
-    done = subprocess.run(
-        f"apt-get update -qq && {_INSTALL}", shell=True, capture_output=True, text=True, timeout=280, check=False
-    )
-    if (found := find_chromium()) is None:
-        last = (done.stderr or done.stdout).strip().splitlines()[-1:]
-        raise NoChromium(f"Chromium could not be installed with `{_INSTALL}`: {''.join(last)}")
-    return found
+    """Where it is; installed where that is possible, else `NotInstalled`."""
+    return require_program("chromium", "chromium-browser", "google-chrome", packages=_PACKAGES)
 
 
 @contextmanager

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from chromium import NoChromium, Requests, launched
+from chromium import Requests, launched
 from server_process import ServerProcess, run_server, token
+from system_packages import NotInstalled
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -21,7 +22,7 @@ def browser() -> Iterator[Browser]:
     try:
         with launched() as found:
             yield found
-    except NoChromium as why:
+    except NotInstalled as why:
         pytest.skip(f"NOT TESTED IN A BROWSER: {why}")
 
 

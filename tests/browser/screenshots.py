@@ -6,7 +6,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "serve")]
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = map(str, (TESTS / "browser", TESTS / "serve", TESTS))
 
 from chromium import launched  # noqa: E402
 from sample import fill, pages  # noqa: E402

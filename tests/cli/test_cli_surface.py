@@ -7,14 +7,14 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_tree import LEAVES
 
 from commonplace import __version__
-from commonplace.cli.app import COMMANDS, command
+from commonplace.cli.app import COMMANDS
 
 DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
 EVERYWHERE = {"--json", "--data", "--agent"}
@@ -26,18 +26,6 @@ SURFACE = {
     "policy list", "policy set", "policy test", "policy learned", "policy revoke",
     "kg assert", "kg query", "kg history", "kg path", "kg neighbors", "kg retract", "kg erase",
 }  # fmt: skip
-
-
-def _leaves(found: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    for name, inner in found.commands.items():
-        at = f"{path} {name}".strip()
-        if hasattr(inner, "commands"):
-            yield from _leaves(inner, at)
-        else:
-            yield at, inner
-
-
-LEAVES = dict(_leaves(command()))
 
 
 def _flags(found: Any) -> set[str]:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -142,77 +138,6 @@ def test_mistakes_and_notes_are_coloured_for_people_alone(on_a_terminal: OnTermi
     assert cli("list", "--limit", "0").err.startswith("commonplace: ")
 
 
-# an agent that nobody wrote under
-
-
-MISTYPED = {
-    "list": ("list",), "recall": ("recall", "tea"), "get": ("get", "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f"),
-    "history": ("history", "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f"), "kg": ("kg", "query", "Alice"),
-    "reviews": ("review", "list"), "forget": ("forget", "--where", "type=semantic"),
-    "forget an id": ("forget", "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f"),
-    "preview": ("forget", "--where", "type=semantic", "--dry-run"),
-    "update": ("update", "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f", "--content", "x"),
-    "expire": ("expire", "--type", "semantic"), "export": ("export", "-o", "nothing.jsonl"),
-    "audit": ("audit", "list"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", MISTYPED)
-def test_a_mistyped_agent_is_told_which_there_are(
-    cli: Any, remember: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    remember("Alice drinks tea", "--agent", "assistant")
-    remember("Bob drinks tea", "--agent", "coder")
-    ran = cli(*MISTYPED[name], "--agent", "asistant")
-    assert "agent asistant has no memories; did you mean assistant? those that have: assistant, coder" in ran.err
-    assert "those that have" not in cli(*MISTYPED[name], "--agent", "assistant").err
-
-
-def test_programs_are_not_told_in_the_middle_of_an_answer(cli: Any, remember: Callable[..., str]) -> None:
-    remember("Alice drinks tea", "--agent", "assistant")
-    ran = cli("list", "--agent", "asistant", "--json")
-    assert (ran.json, ran.err) == ({"memories": [], "next_cursor": None}, "")
-
-
-OF_NO_AGENT = [
-    "recover --undo nope", "stores resync nope", "lifecycle run nope", "lifecycle show nope", "undo nope",
-    "undo --run nope", "review show nope", "review approve nope", "policy revoke nope", "palace info nope",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("line", OF_NO_AGENT)
-def test_what_looks_at_no_agent_does_not_blame_the_default_one(
-    cli: Any, remember: Callable[..., str], line: str
-) -> None:
-    remember("Alice drinks tea", "--agent", "assistant")
-    refused = cli(*line.split())
-    assert (refused.code, "has no memories" in refused.err) == (1, False)
-
-
-def test_the_default_agent_is_named_where_it_was_looked_at(cli: Any, remember: Callable[..., str]) -> None:
-    remember("Alice drinks tea", "--agent", "assistant")
-    assert "agent default has no memories; those that have: assistant" in cli("get", "nope").err
-
-
-def test_an_empty_store_has_nobody_to_name(cli: Any, remember: Callable[..., str]) -> None:
-    cli("forget", remember("gone"), "--hard", "--yes")
-    assert "those that have" not in cli("list", "--agent", "asistant").err
-
-
-def test_an_agent_whose_memories_were_forgotten_is_not_asked_whether_it_means_itself(
-    cli: Any, remember: Callable[..., str]
-) -> None:
-    cli("forget", remember("Alice drinks tea", "--agent", "assistant"), "--agent", "assistant", "--yes")
-    assert cli("list", "--agent", "assistant").err == "nothing here for agent assistant\n"
-    assert "did you mean assistant?" in cli("list", "--agent", "asistant").err
-
-
-def test_writing_under_a_new_name_is_no_mistake(cli: Any, remember: Callable[..., str]) -> None:
-    remember("Alice drinks tea", "--agent", "assistant")
-    assert cli("remember", "Bob drinks tea", "--agent", "asistant").err == ""
-
-
 # suggestions and completion
 
 
@@ -244,17 +169,3 @@ def test_a_shell_we_do_not_know_is_refused(cli: Any, monkeypatch: pytest.MonkeyP
     assert "bash, zsh, fish, not 'tcsh'" in cli("completion", "tcsh").err
     monkeypatch.delenv("SHELL", raising=False)
     assert "SHELL does not say which" in cli("completion").err
-
-
-@pytest.mark.process
-def test_bash_completes_by_it(cli: Any) -> None:
-    bash = shutil.which("bash")
-    if bash is None:
-        pytest.skip("bash is not installed")
-    typed = "COMP_WORDS=(commonplace rem) COMP_CWORD=1; _commonplace_completion commonplace; echo ${COMPREPLY[@]}"
-    here = Path(sys.executable).parent
-    done = subprocess.run(
-        [bash, "-c", f"{cli('completion', 'bash').out}\n{typed}"], capture_output=True, text=True, check=True,
-        env={**os.environ, "PATH": f"{here}:{os.environ['PATH']}"},
-    )  # fmt: skip
-    assert done.stdout.split() == ["remember"]

@@ -21,6 +21,7 @@ from certificates import NAME, Certificate, make_certificate
 from dockerfile import ROOT
 from proxy_process import ProxiedServer
 from server_process import SECONDS, ServerProcess, run_server, token
+from system_packages import NotInstalled, require_program
 from test_image import IMAGE, SETTINGS, of
 
 from commonplace.serve.server import STOP_SECONDS
@@ -106,10 +107,12 @@ def server(tmp_path: Path) -> Iterator[tuple[ServerProcess, str]]:
 
 def program(name: str) -> str:
     """COMMONPLACE_TEST_NGINX and COMMONPLACE_TEST_CADDY say where one is that is not on the path."""
-    found = os.environ.get(f"COMMONPLACE_TEST_{name.upper()}") or shutil.which(name)
-    if found is None:
-        pytest.skip(f"{name} is not installed, so what we say for it was not tried; on Debian: apt-get install {name}")
-    return found
+    if found := os.environ.get(f"COMMONPLACE_TEST_{name.upper()}"):
+        return found
+    try:
+        return str(require_program(name, serves=True))
+    except NotInstalled as why:
+        pytest.skip(f"OUR SETTINGS FOR {name.upper()} WERE NOT TRIED: {why}")
 
 
 @contextmanager

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
 from adapter_cases import REJECTS, SECRET, STAGES
 
-from commonplace import Memory, SyncMemory
+from commonplace.blocking import BlockingMemory
 
 if find_spec("crewai") is None:  # before anything is set: other tests of this process may trace
     pytest.skip("crewai is not installed: make test-integrations", allow_module_level=True)
@@ -33,7 +32,7 @@ def contents(found: Any) -> list[str]:
     return [match.record.content for match in found]
 
 
-def test_a_record_is_kept_found_changed_and_forgotten(memory: SyncMemory) -> None:
+def test_a_record_is_kept_found_changed_and_forgotten(memory: BlockingMemory) -> None:
     crew = CommonplaceMemory(memory)
     record = crew.remember(
         "Alice is allergic to peanuts", scope="/health", categories=["food"], metadata={"n": 1}, importance=0.9
@@ -55,7 +54,7 @@ def test_a_record_is_kept_found_changed_and_forgotten(memory: SyncMemory) -> Non
         crew.update(record.id, content="again")
 
 
-def test_scopes_and_categories(memory: SyncMemory) -> None:
+def test_scopes_and_categories(memory: BlockingMemory) -> None:
     crew = CommonplaceMemory(memory)
     for scope, name in (("/a", "one"), ("/a/b", "two"), ("/a/bc", "three"), ("/d", "four"), (None, "five")):
         crew.remember(f"bees {name}", scope=scope, categories=["bees", name])
@@ -77,7 +76,7 @@ def test_scopes_and_categories(memory: SyncMemory) -> None:
     assert contents(crew.scope("/a").recall("bees three", limit=1)) == ["bees three"]
 
 
-def test_a_root_scope_keeps_crews_apart(memory: SyncMemory) -> None:
+def test_a_root_scope_keeps_crews_apart(memory: BlockingMemory) -> None:
     kitchen, garden = (CommonplaceMemory(memory, root_scope=f"/crew/{name}") for name in ("kitchen", "garden"))
     kitchen.remember("bees in the kitchen", scope="/notes")
     garden.remember("bees in the garden")
@@ -87,7 +86,7 @@ def test_a_root_scope_keeps_crews_apart(memory: SyncMemory) -> None:
     assert contents(garden.recall("bees")) == ["bees in the garden"]
 
 
-def test_what_is_private_is_for_its_source(memory: SyncMemory) -> None:
+def test_what_is_private_is_for_its_source(memory: BlockingMemory) -> None:
     crew = CommonplaceMemory(memory)
     crew.remember("Alice keeps bees", source="alice", private=True)
     crew.remember("Bob keeps bees", source="bob", private=True)
@@ -100,7 +99,7 @@ def test_what_is_private_is_for_its_source(memory: SyncMemory) -> None:
     assert len(crew.recall("who keeps bees?", include_private=True)) == 3
 
 
-def test_people_and_agents_stay_apart(memory: SyncMemory) -> None:
+def test_people_and_agents_stay_apart(memory: BlockingMemory) -> None:
     everyone: list[dict[str, Any]] = [{"user_id": "alice"}, {"user_id": "bob"}, {"agent_id": "other"}]
     for number, whose in enumerate(everyone):
         CommonplaceMemory(memory, **whose).remember(f"bees {number}")
@@ -110,7 +109,7 @@ def test_people_and_agents_stay_apart(memory: SyncMemory) -> None:
     assert contents(CommonplaceMemory(memory, user_id="bob").recall("bees")) == ["bees 1"]
 
 
-def test_others_memories_are_found_and_never_reset(memory: SyncMemory) -> None:
+def test_others_memories_are_found_and_never_reset(memory: BlockingMemory) -> None:
     kept = memory.remember("Alice is allergic to peanuts", metadata={"tags": ["food"], "place": "Lisbon"})
     crew = CommonplaceMemory(memory)
     (match,) = crew.recall("peanuts")
@@ -122,32 +121,53 @@ def test_others_memories_are_found_and_never_reset(memory: SyncMemory) -> None:
     assert [each["content"] for each in memory.list()["memories"]] == ["Alice is allergic to peanuts"]
 
 
-def test_it_is_read_only_where_it_is_told_to(memory: SyncMemory) -> None:
+def test_it_is_read_only_where_it_is_told_to(memory: BlockingMemory) -> None:
     crew = CommonplaceMemory(memory, read_only=True)
     assert crew.remember("nothing") is None
     assert crew.remember_many(["nothing", "either"]) == []
     assert memory.list()["memories"] == []
 
 
-def test_the_async_methods_do_the_same_over_any_memory(memory: SyncMemory, tmp_path: Path) -> None:
-    async def use(crew: CommonplaceMemory) -> None:
-        record = await crew.aremember("Alice keeps bees", scope="/a")
-        assert record is not None
-        assert len(await crew.aremember_many(["Bob keeps bees", "The neighbour keeps bees"])) == 2
-        assert await crew.aextract_memories(" all of it ") == ["all of it"]
-        assert contents(await crew.arecall("who keeps bees?", scope="/a")) == ["Alice keeps bees"]
+async def use(crew: CommonplaceMemory) -> None:
+    record = await crew.aremember("Alice keeps bees", scope="/a")
+    assert record is not None
+    assert len(await crew.aremember_many(["Bob keeps bees", "The neighbour keeps bees"])) == 2
+    assert await crew.aextract_memories(" all of it ") == ["all of it"]
+    assert contents(await crew.arecall("who keeps bees?", scope="/a")) == ["Alice keeps bees"]
 
+
+def test_the_async_methods_do_the_same(memory: BlockingMemory) -> None:
+    asyncio.run(use(CommonplaceMemory(memory)))
+
+
+def test_an_async_memory_serves_the_async_methods(async_memory: Any) -> None:
     async def use_async() -> None:
-        async with Memory(agent_id="assistant", data=tmp_path / "async", embedder="hashing") as opened:
+        async with async_memory as opened:
             await use(CommonplaceMemory(opened))
             with pytest.raises(TypeError, match="SyncMemory"):
                 CommonplaceMemory(opened).recall("bees")
 
-    asyncio.run(use(CommonplaceMemory(memory)))
     asyncio.run(use_async())
 
 
-def test_its_records_are_a_storage_of_crewai(memory: SyncMemory) -> None:
+def test_more_records_than_fit_into_one_request(memory: BlockingMemory) -> None:
+    crew = CommonplaceMemory(memory)
+    kept = crew.remember_many([f"hive number {number}" for number in range(1_203)])
+    assert len(kept) == 1_203
+    crew.remember("the queen")
+    assert crew.forget(record_ids=[record.id for record in kept]) == 1_203
+    assert [record.content for record in crew.list_records()] == ["the queen"]
+    assert crew.forget(record_ids=[]) == 0
+
+
+def test_what_is_older_is_forgotten(memory: BlockingMemory) -> None:
+    crew = CommonplaceMemory(memory)
+    crew.remember("the queen")
+    assert crew.forget(older_than=datetime.now() - timedelta(days=1)) == 0  # without a zone, as CrewAI has them
+    assert crew.forget(older_than=datetime.now(UTC) + timedelta(days=1)) == 1
+
+
+def test_its_records_are_a_storage_of_crewai(memory: BlockingMemory) -> None:
     storage = CommonplaceMemory(memory)._storage
     assert isinstance(storage, RecordStorage)
     assert isinstance(storage, StorageBackend)
@@ -170,7 +190,7 @@ class Script(BaseLLM):
         return False
 
 
-def test_a_crew_remembers_across_runs(memory: SyncMemory) -> None:
+def test_a_crew_remembers_across_runs(memory: BlockingMemory) -> None:
     """CrewAI itself: what one crew's task came to is given to the task of another."""
 
     def run(answer: str, description: str) -> str:
@@ -185,7 +205,7 @@ def test_a_crew_remembers_across_runs(memory: SyncMemory) -> None:
     assert "allergic to peanuts" in run("Soup", "Choose a dish that Alice is not allergic to: no peanuts")
 
 
-def test_a_rule_stages_or_refuses_a_record(governed: SyncMemory) -> None:
+def test_a_rule_stages_or_refuses_a_record(governed: BlockingMemory) -> None:
     failed: list[str] = []
     crew = CommonplaceMemory(governed)
     with crewai_event_bus.scoped_handlers():

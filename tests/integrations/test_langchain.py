@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from adapter_cases import REJECTS, SECRET, STAGES
 
-from commonplace import Memory, SyncMemory
+from commonplace.blocking import BlockingMemory
 
 pytest.importorskip("langchain_core", reason="langchain-core is not installed: make test-integrations")
 from langchain_core.chat_history import InMemoryChatMessageHistory
@@ -39,7 +38,7 @@ MESSAGES: list[BaseMessage] = [
 
 
 @pytest.fixture(params=["ours", "theirs"])
-def history(request: pytest.FixtureRequest, memory: SyncMemory) -> Any:
+def history(request: pytest.FixtureRequest, memory: BlockingMemory) -> Any:
     """The same tests pass with the history that LangChain ships, so they say what a history has to do."""
     if request.param == "theirs":
         return InMemoryChatMessageHistory()
@@ -67,9 +66,9 @@ def test_the_async_methods_do_the_same(history: Any) -> None:
     asyncio.run(use())
 
 
-def test_an_async_memory_serves_the_async_methods(tmp_path: Path) -> None:
+def test_an_async_memory_serves_the_async_methods(async_memory: Any) -> None:
     async def use() -> None:
-        async with Memory(agent_id="assistant", data=tmp_path, embedder="hashing") as memory:
+        async with async_memory as memory:
             history = CommonplaceChatMessageHistory(memory, session_id="monday")
             await history.aadd_messages(MESSAGES)
             assert await history.aget_messages() == MESSAGES
@@ -81,7 +80,7 @@ def test_an_async_memory_serves_the_async_methods(tmp_path: Path) -> None:
     asyncio.run(use())
 
 
-def test_sessions_people_and_agents_stay_apart(memory: SyncMemory) -> None:
+def test_sessions_people_and_agents_stay_apart(memory: BlockingMemory) -> None:
     def of(**whose: Any) -> CommonplaceChatMessageHistory:
         return CommonplaceChatMessageHistory(memory, **{"session_id": "monday", **whose})
 
@@ -96,13 +95,13 @@ def test_sessions_people_and_agents_stay_apart(memory: SyncMemory) -> None:
     assert memory.list(agent_id="other")["memories"][0]["agent_id"] == "other"
 
 
-def test_more_than_a_page_of_messages(memory: SyncMemory) -> None:
+def test_more_than_a_page_of_messages(memory: BlockingMemory) -> None:
     history = CommonplaceChatMessageHistory(memory, session_id="long")
     history.add_messages([HumanMessage(f"message {number}") for number in range(1_203)])
     assert [m.content for m in history.messages] == [f"message {number}" for number in range(1_203)]
 
 
-def test_messages_are_memories_like_any_other(memory: SyncMemory) -> None:
+def test_messages_are_memories_like_any_other(memory: BlockingMemory) -> None:
     history = CommonplaceChatMessageHistory(memory, session_id="monday", user_id="alice")
     history.add_messages([HumanMessage("Alice is allergic to peanuts"), MESSAGES[2]])
     hit = memory.recall("peanuts", min_score=0, k=1).results[0]
@@ -113,7 +112,7 @@ def test_messages_are_memories_like_any_other(memory: SyncMemory) -> None:
     assert "calls weather {'city': 'Lisbon', 'days': [1, 2]}" in contents, "what a message without text does"
 
 
-def test_a_model_has_a_conversation(memory: SyncMemory) -> None:
+def test_a_model_has_a_conversation(memory: BlockingMemory) -> None:
     """LangChain itself: a chain that is given the history of its session, in another run."""
     prompt = ChatPromptTemplate.from_messages([MessagesPlaceholder("history"), ("human", "{question}")])
     chain = prompt | FakeListChatModel(responses=["Hello Alice.", "Your name is Alice."])
@@ -130,7 +129,7 @@ def test_a_model_has_a_conversation(memory: SyncMemory) -> None:
 # the retriever
 
 
-def test_a_retriever_finds_what_any_protocol_wrote(memory: SyncMemory) -> None:
+def test_a_retriever_finds_what_any_protocol_wrote(memory: BlockingMemory) -> None:
     kept = memory.remember("Alice is allergic to peanuts", user_id="alice", metadata={"tags": ["food"]})
     memory.remember("Bob is allergic to peanuts", user_id="bob", agent_id="other")
     memory.remember("Alice was in Lisbon", type="episodic", user_id="alice")
@@ -154,7 +153,7 @@ class TestStandardRetriever(RetrieversIntegrationTests):
     """LangChain's own tests of a retriever, as it publishes them."""
 
     @pytest.fixture(autouse=True)
-    def opened(self, memory: SyncMemory) -> None:
+    def opened(self, memory: BlockingMemory) -> None:
         memory.remember_batch([f"Alice is allergic to peanuts, says letter {number}" for number in range(5)])
         self.memory = memory
 
@@ -171,7 +170,7 @@ class TestStandardRetriever(RetrieversIntegrationTests):
         return "who is allergic to peanuts?"
 
 
-def test_a_question_that_is_wrong_is_an_error_of_langchain(memory: SyncMemory) -> None:
+def test_a_question_that_is_wrong_is_an_error_of_langchain(memory: BlockingMemory) -> None:
     with pytest.raises(LangChainException, match="k must be"):
         CommonplaceRetriever(memory, k=0).invoke("anything")
 
@@ -179,7 +178,7 @@ def test_a_question_that_is_wrong_is_an_error_of_langchain(memory: SyncMemory) -
 # rules, secrets and mistakes
 
 
-def test_a_rule_stages_or_refuses_a_message(governed: SyncMemory) -> None:
+def test_a_rule_stages_or_refuses_a_message(governed: BlockingMemory) -> None:
     history = CommonplaceChatMessageHistory(governed, session_id="monday")
     with pytest.raises(LangChainException, match=r"not kept yet: it waits for a person's review"):
         history.add_user_message(f"Alice's {STAGES} is high")
@@ -191,7 +190,7 @@ def test_a_rule_stages_or_refuses_a_message(governed: SyncMemory) -> None:
     assert [m.content for m in history.messages] == [f"Alice's {STAGES} is high", "fine"], "in the order of writing"
 
 
-def test_a_secret_is_taken_out_of_the_text_and_of_what_comes_back(memory: SyncMemory) -> None:
+def test_a_secret_is_taken_out_of_the_text_and_of_what_comes_back(memory: BlockingMemory) -> None:
     history = CommonplaceChatMessageHistory(memory, session_id="monday")
     history.add_user_message(f"my key is {SECRET}")
     (message,) = history.messages
@@ -199,8 +198,7 @@ def test_a_secret_is_taken_out_of_the_text_and_of_what_comes_back(memory: SyncMe
     assert "REDACTED" in str(message.content)
 
 
-def test_a_closed_memory_says_so(tmp_path: Path) -> None:
-    memory = SyncMemory(agent_id="assistant", data=tmp_path, embedder="hashing")
+def test_a_closed_memory_says_so(memory: BlockingMemory) -> None:
     history = CommonplaceChatMessageHistory(memory, session_id="monday")
     memory.close()
     with pytest.raises(LangChainException, match="closed"):
@@ -213,7 +211,7 @@ def test_what_is_no_memory_is_refused_with_a_sentence(make: Any) -> None:
         make("a folder", **({"session_id": "s"} if make is CommonplaceChatMessageHistory else {}))
 
 
-def test_a_session_needs_an_id(memory: SyncMemory) -> None:
+def test_a_session_needs_an_id(memory: BlockingMemory) -> None:
     with pytest.raises(ValueError, match="needs an id"):
         CommonplaceChatMessageHistory(memory, session_id="")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from adapter_cases import REJECTS, SECRET, STAGES
 
-from commonplace import Memory, SyncMemory
+from commonplace import SyncMemory
+from commonplace.blocking import BlockingMemory
 
 pytest.importorskip("langgraph.store.base", reason="langgraph is not installed: make test-integrations")
 from langgraph.store.memory import InMemoryStore
@@ -23,19 +24,14 @@ USERS, DOCS = ("users", "alice"), ("docs", "alice", "notes")
 
 
 @pytest.fixture(params=["ours", "theirs"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+def store(request: pytest.FixtureRequest, memory: BlockingMemory) -> Any:
     """The same tests pass with the store that LangGraph ships, so they say what a store has to do."""
-    if request.param == "theirs":
-        yield InMemoryStore()
-        return
-    with SyncMemory(agent_id="graph", data=tmp_path, embedder="hashing") as memory:
-        yield CommonplaceStore(memory)
+    return InMemoryStore() if request.param == "theirs" else CommonplaceStore(memory)
 
 
 @pytest.fixture
-def ours(tmp_path: Path) -> Iterator[CommonplaceStore]:
-    with SyncMemory(agent_id="graph", data=tmp_path, embedder="hashing") as memory:
-        yield CommonplaceStore(memory)
+def ours(memory: BlockingMemory) -> CommonplaceStore:
+    return CommonplaceStore(memory)
 
 
 def test_an_item_is_put_read_replaced_and_deleted(store: Any) -> None:
@@ -149,21 +145,20 @@ def test_a_ttl_ends_an_item(ours: CommonplaceStore) -> None:
     assert ours.get(USERS, "soon").value == {"x": 2}
 
 
-def test_items_are_memories_like_any_other(tmp_path: Path) -> None:
-    with SyncMemory(agent_id="graph", data=tmp_path, embedder="hashing") as memory:
-        store = CommonplaceStore(memory, index=["text"])
-        memory.remember("Something that no graph wrote")
-        store.put(USERS, "food", {"text": "Alice is allergic to peanuts", "secret_plan": "none"})
-        assert [hit.content for hit in memory.recall("peanuts", min_score=0, k=1)] == ["Alice is allergic to peanuts"]
-        assert len(store.search(())) == 1, "and only its own are items"
-        store.put(USERS, "food", {"text": "Alice is allergic to sesame"})
-        (kept,) = [m for m in memory.list()["memories"] if m["content"].endswith("sesame")]
-        assert len(memory.history(kept["id"])) == 2, "a replaced value stays in the history"
+def test_items_are_memories_like_any_other(memory: BlockingMemory) -> None:
+    store = CommonplaceStore(memory, index=["text"])
+    memory.remember("Something that no graph wrote")
+    store.put(USERS, "food", {"text": "Alice is allergic to peanuts", "secret_plan": "none"})
+    assert [hit.content for hit in memory.recall("peanuts", min_score=0, k=1)] == ["Alice is allergic to peanuts"]
+    assert len(store.search(())) == 1, "and only its own are items"
+    store.put(USERS, "food", {"text": "Alice is allergic to sesame"})
+    (kept,) = [m for m in memory.list()["memories"] if m["content"].endswith("sesame")]
+    assert len(memory.history(kept["id"])) == 2, "a replaced value stays in the history"
 
 
-def test_an_async_memory_serves_the_async_methods(tmp_path: Path) -> None:
+def test_an_async_memory_serves_the_async_methods(async_memory: Any) -> None:
     async def use() -> None:
-        async with Memory(agent_id="graph", data=tmp_path, embedder="hashing") as memory:
+        async with async_memory as memory:
             store = CommonplaceStore(memory)
             await store.aput(USERS, "tea", {"likes": "green"})
             assert (await store.aget(USERS, "tea")).value == {"likes": "green"}
@@ -181,7 +176,7 @@ def test_writers_at_the_same_time_make_one_item(ours: CommonplaceStore) -> None:
     assert len(ours.search(USERS)) == 1
 
 
-def test_people_and_agents_stay_apart(memory: SyncMemory) -> None:
+def test_people_and_agents_stay_apart(memory: BlockingMemory) -> None:
     every = [{}, {"user_id": "alice"}, {"user_id": "bob"}, {"agent_id": "other"}]
     for number, whose in enumerate(every[1:], 1):
         CommonplaceStore(memory, **whose).put(USERS, "n", {"n": number})
@@ -193,7 +188,7 @@ def test_people_and_agents_stay_apart(memory: SyncMemory) -> None:
     assert CommonplaceStore(memory, user_id="bob").get(USERS, "n") is not None
 
 
-def test_a_rule_stages_or_refuses_an_item(governed: SyncMemory) -> None:
+def test_a_rule_stages_or_refuses_an_item(governed: BlockingMemory) -> None:
     store = CommonplaceStore(governed)
     with pytest.raises(ValueError, match="waits for a person's review"):
         store.put(USERS, "pay", {"text": f"her {STAGES}"})

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from adapter_cases import REJECTS, SECRET, STAGES
 
-from commonplace import Memory, SyncMemory
+from commonplace.blocking import BlockingMemory
 
 pytest.importorskip("llama_index.core", reason="llama-index-core is not installed: make test-integrations")
 from llama_index.core.base.llms.types import ChatMessage, TextBlock, ToolCallBlock
@@ -35,7 +34,7 @@ MESSAGES = [
 
 
 @pytest.fixture(params=["ours", "theirs"])
-def conversation(request: pytest.FixtureRequest, memory: SyncMemory) -> Any:
+def conversation(request: pytest.FixtureRequest, memory: BlockingMemory) -> Any:
     """The same tests pass with the buffer that LlamaIndex ships, so they say what a memory has to do."""
     if request.param == "theirs":
         return ChatMemoryBuffer(token_limit=10_000, tokenizer_fn=str.split)
@@ -68,13 +67,13 @@ def test_the_async_methods_do_the_same(conversation: Any) -> None:
     asyncio.run(use())
 
 
-def test_a_limit_gives_the_latest_and_a_history_begins_a_session(memory: SyncMemory) -> None:
+def test_a_limit_gives_the_latest_and_a_history_begins_a_session(memory: BlockingMemory) -> None:
     made = CommonplaceMemory.from_defaults(memory, session_id="monday", chat_history=MESSAGES, limit=2)
     assert made.get() == MESSAGES[-2:]
     assert made.get_all() == MESSAGES
 
 
-def test_sessions_people_and_agents_stay_apart(memory: SyncMemory) -> None:
+def test_sessions_people_and_agents_stay_apart(memory: BlockingMemory) -> None:
     everyone: list[dict[str, Any]] = [
         {"session_id": "tuesday"}, {"user_id": "alice"}, {"user_id": "bob"}, {"agent_id": "other"},
     ]  # fmt: skip
@@ -87,9 +86,9 @@ def test_sessions_people_and_agents_stay_apart(memory: SyncMemory) -> None:
     assert len(CommonplaceMemory(memory, session_id="monday", user_id="bob").get_all()) == 1
 
 
-def test_an_async_memory_serves_the_async_methods(tmp_path: Path) -> None:
+def test_an_async_memory_serves_the_async_methods(async_memory: Any) -> None:
     async def use() -> None:
-        async with Memory(agent_id="assistant", data=tmp_path, embedder="hashing") as opened:
+        async with async_memory as opened:
             conversation = CommonplaceMemory(opened, session_id="monday")
             await conversation.aput_messages(MESSAGES)
             assert await conversation.aget() == MESSAGES
@@ -99,7 +98,7 @@ def test_an_async_memory_serves_the_async_methods(tmp_path: Path) -> None:
     asyncio.run(use())
 
 
-def test_messages_are_memories_like_any_other(memory: SyncMemory) -> None:
+def test_messages_are_memories_like_any_other(memory: BlockingMemory) -> None:
     CommonplaceMemory(memory, session_id="monday", user_id="alice").put_messages(MESSAGES)
     hit = memory.recall("weather in Lisbon", min_score=0, k=1).results[0]
     assert (hit.content, hit.type, hit.user_id) == ("How is the weather in Lisbon?", "episodic", "alice")
@@ -109,7 +108,7 @@ def test_messages_are_memories_like_any_other(memory: SyncMemory) -> None:
     ]  # fmt: skip
 
 
-def test_a_chat_engine_goes_on_where_it_was(memory: SyncMemory) -> None:
+def test_a_chat_engine_goes_on_where_it_was(memory: BlockingMemory) -> None:
     """LlamaIndex itself, with its own model for tests: two engines over one session."""
 
     def engine() -> SimpleChatEngine:
@@ -124,7 +123,7 @@ def test_a_chat_engine_goes_on_where_it_was(memory: SyncMemory) -> None:
     assert len(again.chat_history) == 4
 
 
-def test_a_block_brings_in_what_is_known(memory: SyncMemory) -> None:
+def test_a_block_brings_in_what_is_known(memory: BlockingMemory) -> None:
     """LlamaIndex's own memory, with the block in it."""
     memory.remember("Alice is allergic to peanuts", user_id="alice")
     memory.remember("Bob is allergic to peanuts", user_id="bob")
@@ -141,7 +140,7 @@ def test_a_block_brings_in_what_is_known(memory: SyncMemory) -> None:
     assert asyncio.run(block.aget([])) == ""
 
 
-def test_what_their_memory_lets_go_of_is_kept_by_the_block(memory: SyncMemory) -> None:
+def test_what_their_memory_lets_go_of_is_kept_by_the_block(memory: BlockingMemory) -> None:
     block = CommonplaceMemoryBlock(memory, min_score=0)
     theirs = LlamaMemory.from_defaults(
         session_id="monday", memory_blocks=[block], tokenizer_fn=str.split, token_limit=30, token_flush_size=10
@@ -158,7 +157,7 @@ def test_what_their_memory_lets_go_of_is_kept_by_the_block(memory: SyncMemory) -
     assert memory.list()["memories"][0]["metadata"]["session_id"] == "monday"
 
 
-def test_a_rule_stages_or_refuses_a_message(governed: SyncMemory) -> None:
+def test_a_rule_stages_or_refuses_a_message(governed: BlockingMemory) -> None:
     conversation = CommonplaceMemory(governed, session_id="monday")
     with pytest.raises(ValueError, match="waits for a person's review"):
         conversation.put(ChatMessage(content=f"her {STAGES}"))

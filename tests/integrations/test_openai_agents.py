@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from adapter_cases import REJECTS, SECRET, STAGES
 
-from commonplace import Memory, SyncMemory
+from commonplace.blocking import BlockingMemory
 
 pytest.importorskip("agents", reason="openai-agents is not installed: make test-integrations")
 from agents import Agent, ModelResponse, RunConfig, Runner, SessionSettings, SQLiteSession, Usage, function_tool
@@ -35,7 +34,7 @@ ITEMS: list[Any] = [
 
 
 @pytest.fixture(params=["ours", "theirs"])
-def session(request: pytest.FixtureRequest, memory: SyncMemory) -> Iterator[Any]:
+def session(request: pytest.FixtureRequest, memory: BlockingMemory) -> Iterator[Any]:
     """The same tests pass with the session that the SDK ships, so they say what a session has to do."""
     made: Any = (
         SQLiteSession("monday") if request.param == "theirs" else CommonplaceSession(memory, session_id="monday")
@@ -63,7 +62,7 @@ def test_items_come_back_in_order_and_as_they_were(session: Any) -> None:
     asyncio.run(use())
 
 
-def test_settings_say_how_much_a_run_begins_with(memory: SyncMemory) -> None:
+def test_settings_say_how_much_a_run_begins_with(memory: BlockingMemory) -> None:
     async def use() -> None:
         session = CommonplaceSession(memory, session_id="monday", session_settings=SessionSettings(limit=2))
         await session.add_items(ITEMS)
@@ -73,7 +72,7 @@ def test_settings_say_how_much_a_run_begins_with(memory: SyncMemory) -> None:
     asyncio.run(use())
 
 
-def test_of_two_who_pop_at_once_each_gets_another(memory: SyncMemory) -> None:
+def test_of_two_who_pop_at_once_each_gets_another(memory: BlockingMemory) -> None:
     async def use() -> None:
         session = CommonplaceSession(memory, session_id="monday")
         await session.add_items(ITEMS[:4])
@@ -83,9 +82,9 @@ def test_of_two_who_pop_at_once_each_gets_another(memory: SyncMemory) -> None:
     asyncio.run(use())
 
 
-def test_an_async_memory_serves_as_well(tmp_path: Path) -> None:
+def test_an_async_memory_serves_as_well(async_memory: Any) -> None:
     async def use() -> None:
-        async with Memory(agent_id="assistant", data=tmp_path, embedder="hashing") as memory:
+        async with async_memory as memory:
             session = CommonplaceSession(memory, session_id="monday")
             await session.add_items(ITEMS)
             assert await session.get_items() == ITEMS
@@ -93,7 +92,7 @@ def test_an_async_memory_serves_as_well(tmp_path: Path) -> None:
     asyncio.run(use())
 
 
-def test_sessions_people_and_agents_stay_apart(memory: SyncMemory) -> None:
+def test_sessions_people_and_agents_stay_apart(memory: BlockingMemory) -> None:
     def of(**whose: Any) -> CommonplaceSession:
         return CommonplaceSession(memory, **{"session_id": "monday", **whose})
 
@@ -108,7 +107,7 @@ def test_sessions_people_and_agents_stay_apart(memory: SyncMemory) -> None:
     asyncio.run(use())
 
 
-def test_items_are_memories_like_any_other(memory: SyncMemory) -> None:
+def test_items_are_memories_like_any_other(memory: BlockingMemory) -> None:
     asyncio.run(CommonplaceSession(memory, session_id="monday", user_id="alice").add_items(ITEMS))
     hit = memory.recall("How is the weather?", min_score=0, k=1).results[0]
     assert (hit.content, hit.type, hit.user_id) == ("How is the weather in Lisbon?", "episodic", "alice")
@@ -140,7 +139,7 @@ def saying(text: str) -> ResponseOutputMessage:
     return ResponseOutputMessage(id="msg_1", type="message", role="assistant", status="completed", content=[said])
 
 
-def test_an_agent_goes_on_where_it_was(memory: SyncMemory) -> None:
+def test_an_agent_goes_on_where_it_was(memory: BlockingMemory) -> None:
     """The SDK itself: two runs, one of them not async, each on an event loop of its own."""
 
     @function_tool
@@ -162,7 +161,7 @@ def test_an_agent_goes_on_where_it_was(memory: SyncMemory) -> None:
     assert asked[-1] == "What did I ask?"
 
 
-def test_a_rule_stages_or_refuses_an_item(governed: SyncMemory) -> None:
+def test_a_rule_stages_or_refuses_an_item(governed: BlockingMemory) -> None:
     session = CommonplaceSession(governed, session_id="monday")
     agent = Agent(name="assistant", model=Script(saying("Noted.")))
     with pytest.raises(AgentsException, match="waits for a person's review"):
@@ -172,7 +171,7 @@ def test_a_rule_stages_or_refuses_an_item(governed: SyncMemory) -> None:
     assert all(REJECTS not in str(item) and STAGES not in str(item) for item in asyncio.run(session.get_items()))
 
 
-def test_a_secret_is_taken_out(memory: SyncMemory) -> None:
+def test_a_secret_is_taken_out(memory: BlockingMemory) -> None:
     session = CommonplaceSession(memory, session_id="monday")
     asyncio.run(session.add_items([{"role": "user", "content": f"my key is {SECRET}"}]))
     (item,) = asyncio.run(session.get_items())

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from adapter_cases import REJECTS, SECRET, STAGES
 
-from commonplace import Memory, SyncMemory
+from commonplace.blocking import BlockingMemory
 from commonplace.wire.short_ids import shorten_id
 
 pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed: make test-integrations")
@@ -44,7 +43,7 @@ def is_retry(part: Any) -> bool:
     return part.part_kind == "retry-prompt" or part.outcome == "retried"
 
 
-def test_an_agent_remembers_recalls_corrects_and_forgets(memory: SyncMemory) -> None:
+def test_an_agent_remembers_recalls_corrects_and_forgets(memory: BlockingMemory) -> None:
     toolset = CommonplaceToolset(memory, user_id="alice")
     kept = answer_to(toolset, "remember", content="Alice is allergic to peanuts", tags=["food"])
     assert isinstance(kept, ToolReturnPart)
@@ -60,7 +59,7 @@ def test_an_agent_remembers_recalls_corrects_and_forgets(memory: SyncMemory) -> 
     assert memory.list()["memories"] == []
 
 
-def test_the_model_is_shown_what_each_tool_is_for(memory: SyncMemory) -> None:
+def test_the_model_is_shown_what_each_tool_is_for(memory: BlockingMemory) -> None:
     shown: dict[str, Any] = {}
 
     def respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -76,13 +75,13 @@ def test_the_model_is_shown_what_each_tool_is_for(memory: SyncMemory) -> None:
         assert all(field.get("description") for field in fields.values())
 
 
-def test_pydantic_ais_own_test_model_can_call_all_of_it(memory: SyncMemory) -> None:
+def test_pydantic_ais_own_test_model_can_call_all_of_it(memory: BlockingMemory) -> None:
     agent = Agent(TestModel(call_tools=["remember", "recall"]), toolsets=[CommonplaceToolset(memory)])
     assert agent.run_sync("go").output
     assert len(memory.list()["memories"]) == 1
 
 
-def test_a_run_says_whose_memory_it_is(memory: SyncMemory) -> None:
+def test_a_run_says_whose_memory_it_is(memory: BlockingMemory) -> None:
     toolset = CommonplaceToolset(memory, user_id=lambda ctx: ctx.deps, agent_id="other")
     for person in ("alice", "bob"):
         answer_to(toolset, "remember", deps=person, content=f"{person} keeps bees")
@@ -96,9 +95,9 @@ def test_a_run_says_whose_memory_it_is(memory: SyncMemory) -> None:
     assert len(memory.list(agent_id="other")["memories"]) == 2
 
 
-def test_an_async_memory_serves_as_well(tmp_path: Path) -> None:
+def test_an_async_memory_serves_as_well(async_memory: Any) -> None:
     async def use() -> None:
-        async with Memory(agent_id="assistant", data=tmp_path, embedder="hashing") as memory:
+        async with async_memory as memory:
             agent = Agent(calling("remember", content="Bob keeps bees"), toolsets=[CommonplaceToolset(memory)])
             await agent.run("go")
             assert len((await memory.list())["memories"]) == 1
@@ -106,7 +105,7 @@ def test_an_async_memory_serves_as_well(tmp_path: Path) -> None:
     asyncio.run(use())
 
 
-def test_a_rule_stages_or_refuses_and_the_model_is_told_not_to_repeat_it(governed: SyncMemory) -> None:
+def test_a_rule_stages_or_refuses_and_the_model_is_told_not_to_repeat_it(governed: BlockingMemory) -> None:
     toolset = CommonplaceToolset(governed)
     staged = answer_to(toolset, "remember", content=f"Alice's {STAGES} is high")
     assert "waits for a person's review" in str(staged.content)
@@ -118,13 +117,13 @@ def test_a_rule_stages_or_refuses_and_the_model_is_told_not_to_repeat_it(governe
     assert governed.list()["memories"] == []
 
 
-def test_a_mistake_is_one_that_the_model_can_mend(memory: SyncMemory) -> None:
+def test_a_mistake_is_one_that_the_model_can_mend(memory: BlockingMemory) -> None:
     for name, arguments in (("forget", {"id": "nonsense"}), ("recall", {"query": "x", "k": 0})):
         part = answer_to(CommonplaceToolset(memory), name, **arguments)
         assert is_retry(part), name
 
 
-def test_a_secret_is_taken_out(memory: SyncMemory) -> None:
+def test_a_secret_is_taken_out(memory: BlockingMemory) -> None:
     answer_to(CommonplaceToolset(memory), "remember", content=f"the key is {SECRET}")
     assert SECRET not in str(memory.list())
 

@@ -104,6 +104,19 @@ def test_pages_are_those_of_the_name_that_was_asked(proxied: ProxiedServer) -> N
     assert proxied.post("/v0/recall", body, headers={"Origin": "http://127.0.0.1:8420"}).status == 403
 
 
+@pytest.mark.parametrize("foreign", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}], ids="".join)
+def test_what_is_refused_before_a_page_is_asked_looks_like_a_page(
+    proxied: ProxiedServer, foreign: dict[str, str]
+) -> None:
+    """Its style and its way back are under the prefix, too."""
+    refused = proxied.get("/ui/inbox", headers=foreign)
+    assert (refused.status, refused.headers["content-type"]) == (403, "text/html; charset=utf-8")
+    links = re.findall(r'(?:src|href)="(?!#)([^"]+)"', refused.body.decode())
+    assert f"{proxied.prefix}/ui/" in links
+    assert [link for link in links if not link.startswith(f"{proxied.prefix}/ui")] == []
+    assert [link for link in links if "/static/" in link and proxied.get(link).status != 200] == []
+
+
 def test_whoever_reaches_the_proxy_needs_a_token(proxied: ProxiedServer) -> None:
     assert proxied.post("/v0/recall", {"agent_id": "a", "query": "x"}, token="wrong").status == 401
 

@@ -72,6 +72,8 @@ def test_every_operation_says_what_it_takes_answers_and_refuses(name: str) -> No
             assert status in good or "$ref" in content["application/json"]["schema"], status
     for parameter in operation.get("parameters", ()):
         assert parameter["schema"], parameter["name"]
+        assert parameter["description"].endswith("."), parameter["name"]
+        assert "in question" not in parameter["description"], "which says nothing that its name does not"
     asked = re.findall(r"\{(\w+)\}", name)
     assert asked == [each["name"] for each in operation.get("parameters", ()) if each["in"] == "path"]
 
@@ -81,3 +83,28 @@ def test_what_a_program_needs_is_typed() -> None:
     bare = [name for name, operation in OPERATIONS.items() for status, answer in operation["responses"].items()
             if status < "300" and status != "204" and "content" not in answer]  # fmt: skip
     assert bare == []
+
+
+def fields(rules: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Every field that a schema declares, at whichever depth; a condition on one is no declaration."""
+    if not isinstance(rules, dict):
+        return
+    for name, field in rules.get("properties", {}).items():
+        yield f"{path}.{name}", field
+        yield from fields(field, f"{path}.{name}")
+    for inner in ("items", "additionalProperties"):
+        yield from fields(rules.get(inner), f"{path}[]")
+
+
+def test_every_schema_and_every_field_of_one_says_what_it_is() -> None:
+    assert [name for name, rules in SCHEMAS.items() if not rules.get("description", "").endswith(".")] == []
+    every = dict(found for name, rules in SCHEMAS.items() for found in fields(rules, name))
+    assert len(every) > 300
+    assert [name for name, rules in every.items() if "$ref" not in rules and not rules.get("description")] == []
+
+
+def test_what_a_parameter_is_by_default_is_said() -> None:
+    limit = next(each for each in OPERATIONS["GET /v0/memories"]["parameters"] if each["name"] == "limit")
+    assert (limit["schema"]["default"], limit["description"]) == (100, "How many memories at most.")
+    filter = next(each for each in OPERATIONS["GET /v0/memories"]["parameters"] if each["name"] == "filter")
+    assert filter["description"].endswith("Written as a JSON object.")

@@ -3099,9 +3099,15 @@ export interface components {
                 ttlSupported: true;
                 /** @description How the tokenBudget of a list is counted: by characters, four to a token. */
                 injectionBudget: {
-                    /** @constant */
+                    /**
+                     * @description Always true.
+                     * @constant
+                     */
                     supported: true;
-                    /** @constant */
+                    /**
+                     * @description Always chars.
+                     * @constant
+                     */
                     tokenCounter: "chars";
                 };
             };
@@ -3136,9 +3142,15 @@ export interface components {
                     ttlSupported: true;
                     /** @description How the tokenBudget of a list is counted: by characters, four to a token. */
                     injectionBudget: {
-                        /** @constant */
+                        /**
+                         * @description Always true.
+                         * @constant
+                         */
                         supported: true;
-                        /** @constant */
+                        /**
+                         * @description Always chars.
+                         * @constant
+                         */
                         tokenCounter: "chars";
                     };
                 };
@@ -5147,13 +5159,21 @@ export interface operations {
     list: {
         parameters: {
             query: {
+                /** @description The agent whose memory this is; nothing is read or written across agents. */
                 agent_id: string;
+                /** @description Only memories of this type. */
                 type?: "semantic" | "episodic" | "procedural" | "emotional";
+                /** @description Only memories that carry this tag. */
                 tag?: string;
+                /** @description Only memories of this person. */
                 user_id?: string;
+                /** @description Conditions every memory must meet. Keys name a metadata field (dots reach inside) or a column of the record; a scalar means equality, a list any of them, and an object holds operators: $gt $gte $lt $lte $ne $in $nin $exists $contains. All keys must hold. Written as a JSON object. */
                 filter?: string;
+                /** @description How many memories at most. */
                 limit?: number;
+                /** @description Where the last page ended: its next_cursor, as it came. */
                 cursor?: string;
+                /** @description List what was there at this instant. Milliseconds since the Unix epoch. */
                 as_of?: number;
             };
             header?: never;
@@ -5186,12 +5206,14 @@ export interface operations {
     get: {
         parameters: {
             query: {
+                /** @description The agent whose memory this is; nothing is read or written across agents. */
                 agent_id: string;
+                /** @description Read it as it stood at this instant. Milliseconds since the Unix epoch. */
                 as_of?: number;
             };
             header?: never;
             path: {
-                /** @description The id in question. */
+                /** @description The memory's id, as recall, list or remember gave it. */
                 id: string;
             };
             cookie?: never;
@@ -5224,7 +5246,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id in question. */
+                /** @description The memory's id, as recall, list or remember gave it. */
                 id: string;
             };
             cookie?: never;
@@ -5259,11 +5281,12 @@ export interface operations {
     history: {
         parameters: {
             query: {
+                /** @description The agent whose memory this is; nothing is read or written across agents. */
                 agent_id: string;
             };
             header?: never;
             path: {
-                /** @description The id in question. */
+                /** @description The memory's id, as recall, list or remember gave it. */
                 id: string;
             };
             cookie?: never;
@@ -5294,11 +5317,12 @@ export interface operations {
     procedure_show: {
         parameters: {
             query?: {
+                /** @description The agent whose procedure it is; absent means every agent the caller may use. */
                 agent_id?: string;
             };
             header?: never;
             path: {
-                /** @description The id in question. */
+                /** @description The id of the memory that the procedure is. */
                 id: string;
             };
             cookie?: never;
@@ -5329,12 +5353,14 @@ export interface operations {
     procedure_draw: {
         parameters: {
             query?: {
+                /** @description The agent whose procedure it is; absent means every agent the caller may use. */
                 agent_id?: string;
+                /** @description What to draw it as. */
                 format?: "svg" | "mermaid";
             };
             header?: never;
             path: {
-                /** @description The id in question. */
+                /** @description The id of the memory that the procedure is. */
                 id: string;
             };
             cookie?: never;
@@ -5367,7 +5393,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id in question. */
+                /** @description The id of the memory that the procedure is. */
                 id: string;
             };
             cookie?: never;
@@ -5404,7 +5430,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id in question. */
+                /** @description The id of the memory that the procedure is. */
                 id: string;
             };
             cookie?: never;
@@ -5439,6 +5465,7 @@ export interface operations {
     reviews: {
         parameters: {
             query?: {
+                /** @description Only those in this state; those that wait when left out. */
                 status?: "pending" | "approved" | "rejected" | "expired" | "all";
             };
             header?: never;
@@ -5507,7 +5534,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id in question. */
+                /** @description The review's id, as the staged write or the list of reviews gave it. */
                 id: string;
             };
             cookie?: never;
@@ -5540,7 +5567,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id in question. */
+                /** @description The review's id, as the staged write or the list of reviews gave it. */
                 id: string;
             };
             cookie?: never;
@@ -5577,7 +5604,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id in question. */
+                /** @description The review's id, as the staged write or the list of reviews gave it. */
                 id: string;
             };
             cookie?: never;
@@ -5742,7 +5769,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id in question. */
+                /** @description The id of the rule, as the list of those that were learned gives it. */
                 id: string;
             };
             cookie?: never;
@@ -5773,11 +5800,17 @@ export interface operations {
     audit: {
         parameters: {
             query?: {
+                /** @description Only what concerns this agent. */
                 agent_id?: string;
+                /** @description Only entries of this operation. */
                 operation?: string;
+                /** @description Only entries from this instant on. Milliseconds since the Unix epoch. */
                 since?: number;
+                /** @description Only entries up to this instant. Milliseconds since the Unix epoch. */
                 until?: number;
+                /** @description How many entries at most. */
                 limit?: number;
+                /** @description Where the last page ended: its next_cursor, as it came. */
                 cursor?: string;
             };
             header?: never;
@@ -5870,7 +5903,9 @@ export interface operations {
     audit_proof: {
         parameters: {
             query: {
+                /** @description The number of the entry; the first is 1. */
                 entry: number;
+                /** @description Of how many entries the tree is; by default all there are. */
                 size?: number;
             };
             header?: never;
@@ -5903,7 +5938,9 @@ export interface operations {
     audit_consistency: {
         parameters: {
             query: {
+                /** @description The size of the earlier. */
                 from: number;
+                /** @description The size of the later; by default all entries there are. */
                 to?: number;
             };
             header?: never;
@@ -6120,8 +6157,11 @@ export interface operations {
     lifecycle_runs: {
         parameters: {
             query?: {
+                /** @description Only runs of this job. */
                 job?: string;
+                /** @description How many at most. */
                 limit?: number;
+                /** @description Only runs older than the one with this id: the last that was seen. */
                 before?: string;
             };
             header?: never;
@@ -6156,7 +6196,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id in question. */
+                /** @description The run's id, as its start or the list of runs gave it. */
                 id: string;
             };
             cookie?: never;
@@ -6189,7 +6229,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id in question. */
+                /** @description The job's name, as GET /v0/lifecycle gives it. */
                 id: string;
             };
             cookie?: never;
@@ -6258,9 +6298,13 @@ export interface operations {
     kg_query: {
         parameters: {
             query: {
+                /** @description The agent whose memory this is; nothing is read or written across agents. */
                 agent_id: string;
+                /** @description What to ask about. */
                 subject: string;
+                /** @description Only what is said of it under this predicate. */
                 predicate?: string;
+                /** @description What held at this instant instead of now. Milliseconds since the Unix epoch. */
                 as_of?: number;
             };
             header?: never;
@@ -6293,8 +6337,11 @@ export interface operations {
     kg_history: {
         parameters: {
             query: {
+                /** @description The agent whose knowledge this is; nothing is read or written across agents. */
                 agent_id: string;
+                /** @description What to ask about. */
                 subject: string;
+                /** @description Only what is said of it under this predicate. */
                 predicate?: string;
             };
             header?: never;
@@ -6327,10 +6374,15 @@ export interface operations {
     kg_path: {
         parameters: {
             query: {
+                /** @description The agent whose knowledge this is; nothing is read or written across agents. */
                 agent_id: string;
+                /** @description Where to begin. */
                 start: string;
+                /** @description Where to arrive. */
                 end: string;
+                /** @description Use what held at this instant instead of now. Milliseconds since the Unix epoch. */
                 as_of?: number;
+                /** @description How many statements at most. */
                 max_hops?: number;
             };
             header?: never;
@@ -6363,8 +6415,11 @@ export interface operations {
     kg_neighbors: {
         parameters: {
             query: {
+                /** @description The agent whose knowledge this is; nothing is read or written across agents. */
                 agent_id: string;
+                /** @description The memory's id, alias or entity name. */
                 memory_id: string;
+                /** @description How many ties away at most. */
                 hops?: number;
             };
             header?: never;
@@ -6658,7 +6713,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The id in question. */
+                /** @description The record's id, as store, search or list gave it. */
                 id: string;
             };
             cookie?: never;
@@ -6694,7 +6749,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The id in question. */
+                /** @description The record's id, as store, search or list gave it. */
                 id: string;
             };
             cookie?: never;
@@ -6757,7 +6812,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The agent in question. */
+                /** @description The agent's name. */
                 agent: string;
             };
             cookie?: never;
@@ -6892,7 +6947,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The runId in question. */
+                /** @description The run's id, as its start or the list of runs gave it. */
                 runId: string;
             };
             cookie?: never;
@@ -7013,7 +7068,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The id in question. */
+                /** @description The entry's id, as the list or the write gave it. */
                 id: string;
             };
             cookie?: never;
@@ -7053,7 +7108,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The id in question. */
+                /** @description The entry's id, as the list or the write gave it. */
                 id: string;
             };
             cookie?: never;

@@ -90,14 +90,13 @@ def tree(root: Callable[..., None], package: str, commands: Mapping[str, str], a
         context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
     )
     app.callback()(root)
-    first = _ALIASES.get(args[0], args[0]) if args else ""
-    completing = f"_{name.upper()}_COMPLETE" in os.environ
-    if completing:
+    if f"_{name.upper()}_COMPLETE" in os.environ:
         from typer.completion import completion_init  # type: ignore[attr-defined]
 
         completion_init()  # which typer does only beside its own options
-    known = first in commands and not completing
-    wanted = [first] if known else list(commands)
+        args = _typed_words()
+    first = _ALIASES.get(args[0], args[0]) if args else ""
+    wanted = [first] if first in commands else list(commands)
     for command in wanted:
         module = import_module(f"{package}.{command.replace('-', '_')}")
         module.commands.join(app, command, commands[command])
@@ -105,6 +104,13 @@ def tree(root: Callable[..., None], package: str, commands: Mapping[str, str], a
     found.commands = {command: found.commands[command] for command in wanted}  # typer puts groups last
     found.suggest_commands = False  # ours are better: see _suggestion
     return found
+
+
+def _typed_words() -> list[str]:
+    """Those after the program that a shell asks to complete, but for the one that is not finished."""
+    line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+    finished, _, _ = line.rpartition(" ") if " " in line else ("", "", "")
+    return finished.split()[1:]
 
 
 def _version(wanted: bool) -> None:

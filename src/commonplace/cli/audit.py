@@ -20,10 +20,12 @@ from commonplace.cli.support.progress import ProgressBar
 from commonplace.cli.support.tables import Table
 from commonplace.wire.errors import ValidationError
 
+_UNUSED = "the ledger is of every agent"
+
 commands = Commands(__doc__)
 
 
-@commands.add("list")
+@commands.add("list", agent="Only entries of this agent; of every agent where none is named.")
 def list_entries(
     run: Session,
     operation: Annotated[str | None, option("--operation NAME", "Only this one: remember, recall, forget, …")] = None,
@@ -55,7 +57,7 @@ def list_entries(
     return Answer(page, table)
 
 
-@commands.add("verify")
+@commands.add("verify", unused=_UNUSED)
 def verify(
     run: Session,
     head: Annotated[
@@ -96,7 +98,7 @@ def verify(
     return Answer(found, f"{changed}\n{advice}", exit_code=FAILURE)
 
 
-@commands.add("head")
+@commands.add("head", unused=_UNUSED)
 def head(run: Session) -> Answer:
     """Sign what the ledger is now: how many entries, and the Merkle root over them.
 
@@ -110,7 +112,7 @@ def head(run: Session) -> Answer:
     return Answer(made, {**made, "at": moment(made["at"])})
 
 
-@commands.add("export")
+@commands.add("export", unused=_UNUSED)
 def export(run: Session, file: Annotated[Path, argument("FILE", "What it is appended to.")]) -> Answer:
     """Append to a file what it lacks of the ledger's headers, and a signed head.
 
@@ -126,7 +128,7 @@ def export(run: Session, file: Annotated[Path, argument("FILE", "What it is appe
     return Answer({"file": str(file), "exported": count}, f"appended {plural(count, 'entry')} to {file}")
 
 
-@commands.add("proof")
+@commands.add("proof", unused=_UNUSED)
 def proof(
     run: Session,
     entry: Annotated[int, argument("N", "The number of the entry, as `audit list` shows it.")],
@@ -142,7 +144,7 @@ def proof(
     return Answer(made, {**made, "path": "\n".join(made["path"]) or "(empty: it is the only one)"})
 
 
-@commands.add("consistency")
+@commands.add("consistency", unused=_UNUSED)
 def consistency(
     run: Session,
     first: Annotated[int, argument("FROM", "The size of the ledger then, as a head says it.")],
@@ -158,7 +160,7 @@ def consistency(
     return Answer(made, {**made, "path": "\n".join(made["path"]) or "(empty)"})
 
 
-@commands.add("key")
+@commands.add("key", unused=_UNUSED)
 def key(run: Session) -> Answer:
     """Show the public key that heads are signed with, and those before it.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from commonplace.cli.support.command import Answer, Commands, Session, argument
+from commonplace.cli.support.command import WHOLE_STORE, Answer, Commands, Session, argument
 from commonplace.cli.support.output import size
 from commonplace.cli.support.progress import ProgressBar
 
 commands = Commands()
 
 
-@commands.add("backup")
+@commands.add("backup", unused=WHOLE_STORE)
 def backup(run: Session, file: Annotated[Path, argument("FILE", "Where the copy goes.")]) -> Answer:
     """Copy everything into one file while others go on.
 

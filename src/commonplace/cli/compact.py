@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from commonplace.cli.support.command import Answer, Commands, Session
+from commonplace.cli.support.command import WHOLE_STORE, Answer, Commands, Session
 from commonplace.cli.support.output import plural, size
 from commonplace.cli.support.progress import ProgressBar
 
 commands = Commands()
 
 
-@commands.add("compact")
+@commands.add("compact", unused=WHOLE_STORE)
 def compact(run: Session) -> Answer:
     """Give back disk space; leave no byte of what was erased.
 

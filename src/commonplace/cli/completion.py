@@ -14,11 +14,11 @@ SHELLS = ("bash", "zsh", "fish")
 commands = Commands()
 
 
-@commands.add("completion")
+@commands.add("completion", unused="it opens no memory")
 def completion(
     run: Session, shell: Annotated[str | None, argument("[SHELL]", "bash, zsh or fish; by default yours.")] = None
 ) -> Answer:
-    """Print the script that has your shell complete our commands and options.
+    """Print the script that has your shell complete our commands, options and agents.
 
     \b
     Example:
@@ -33,4 +33,7 @@ def completion(
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     script = get_completion_script(prog_name="commonplace", complete_var="_COMMONPLACE_COMPLETE", shell=chosen)
+    if chosen == "zsh":  # whose completion is off until it is asked for, and `compdef` not there
+        first, rest = script.split("\n", 1)
+        script = f"{first}\n(( $+functions[compdef] )) || {{ autoload -Uz compinit && compinit }}\n{rest}"
     return Answer({"shell": chosen, "script": script}, script)

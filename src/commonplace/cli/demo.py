@@ -40,7 +40,7 @@ os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))  # no goodbye: 
 """
 
 
-@commands.add("demo")
+@commands.add("demo", agent="Whose memory the tour is about [`demo`].")
 def demo(
     run: Session, pause: Annotated[bool, option("--pause", "Wait for Enter between the steps.")] = False
 ) -> Answer:

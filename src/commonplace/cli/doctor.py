@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from commonplace.cli import FAILURE, OK
-from commonplace.cli.support.command import Answer, Commands, Session, option
+from commonplace.cli.support.command import WHOLE_STORE, Answer, Commands, Session, option
 from commonplace.cli.support.output import plural
 from commonplace.cli.support.progress import ProgressBar
 from commonplace.cli.support.tables import Table
@@ -13,7 +13,7 @@ from commonplace.cli.support.tables import Table
 commands = Commands()
 
 
-@commands.add("doctor")
+@commands.add("doctor", unused=WHOLE_STORE)
 def doctor(
     run: Session,
     repair: Annotated[bool, option("--repair/--no-repair", "Rebuild what can be rebuilt, or only look.")] = True,

@@ -24,6 +24,8 @@ from commonplace.wire.errors import ValidationError
 if TYPE_CHECKING:
     from commonplace.engine import Identity
 
+_UNUSED = "an installation has one key"
+
 commands = Commands(__doc__)
 
 
@@ -36,10 +38,10 @@ def show(run: Session, context: typer.Context) -> Answer | None:
 
 
 # A group that is a command, too: alone it shows the key.
-commands.typer.callback(invoke_without_command=True, no_args_is_help=False)(session_command(show))
+commands.typer.callback(invoke_without_command=True, no_args_is_help=False)(session_command(show, unused=_UNUSED))
 
 
-@commands.add("rotate")
+@commands.add("rotate", unused=_UNUSED)
 def rotate(run: Session, dry_run: options.DryRun = False, yes: options.Yes = False) -> Answer:
     """Sign with a new key from now on; what the old ones signed can still be verified.
 

@@ -29,7 +29,7 @@ _COPY = ".before-commonplace"
 commands = Commands()
 
 
-@commands.add("install")
+@commands.add("install", agent="Whose memory the client is given [COMMONPLACE_AGENT, else `default`].")
 def install(
     run: Session,
     client: Annotated[str | None, option("--client NAME", f"Which client: {', '.join(CLIENTS)}.", *CLIENTS)] = None,

@@ -26,11 +26,12 @@ from commonplace.wire.errors import ValidationError
 _MODELS = ("encoder", "minilm")
 _BESIDE = ("multilingual",)  # what may make a second vector beside the store's own
 Beside = Annotated[str, argument("NAME", "Which: multilingual.")]
+_UNUSED = "a store has one embedder for every agent"
 
 commands = Commands(__doc__)
 
 
-@commands.add("list")
+@commands.add("list", unused=_UNUSED)
 def list_models(run: Session) -> Answer:
     """List the models that work offline, and which one made the store's vectors.
 
@@ -48,7 +49,7 @@ def list_models(run: Session) -> Answer:
     return Answer({"models": found, "embedder": used}, Table(headers, rows))
 
 
-@commands.add("verify")
+@commands.add("verify", unused=_UNUSED)
 def verify(
     run: Session,
     name: Annotated[str | None, argument("NAME", "encoder, minilm or multilingual; by default all.")] = None,
@@ -79,7 +80,7 @@ def verify(
     return Answer(document, said, exit_code=FAILURE if problems else OK)
 
 
-@commands.add("switch")
+@commands.add("switch", unused=_UNUSED)
 def switch(
     run: Session,
     name: Annotated[str, argument("NAME", "encoder, minilm or any other embedder, such as openai:…")],
@@ -116,7 +117,7 @@ def switch(
     return Answer({"from": before, "to": done["embedder"], **done}, said, remarks)
 
 
-@commands.add("build")
+@commands.add("build", unused=_UNUSED)
 def build(
     run: Session, name: Annotated[str | None, argument("NAME", "minilm; by default the configured embedder.")] = None
 ) -> Answer:
@@ -136,7 +137,7 @@ def build(
     return Answer({"path": str(path), "ok": True}, f"the model is in {path}")
 
 
-@commands.add("add")
+@commands.add("add", unused=_UNUSED)
 def add(run: Session, name: Beside) -> Answer:
     """Have recall find other languages: fetch a second model, give every memory its vector.
 
@@ -159,7 +160,7 @@ def add(run: Session, name: Beside) -> Answer:
     return Answer({**done, "path": str(path)}, f"{said}; recall finds other languages from now on")
 
 
-@commands.add("remove")
+@commands.add("remove", unused=_UNUSED)
 def remove(
     run: Session,
     name: Beside,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from commonplace.cli.support.command import Answer, Commands, Session, option
+from commonplace.cli.support.command import WHOLE_STORE, Answer, Commands, Session, option
 from commonplace.cli.support.output import plural
 from commonplace.cli.support.progress import ProgressBar
 
@@ -13,7 +13,7 @@ _EMBEDDERS = ("encoder", "minilm", "hashing", "openai", "sentence-transformers",
 commands = Commands()
 
 
-@commands.add("reindex")
+@commands.add("reindex", unused=WHOLE_STORE)
 def reindex(
     run: Session,
     embedder: Annotated[

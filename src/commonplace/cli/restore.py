@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from commonplace.cli.support import options
-from commonplace.cli.support.command import Answer, Commands, Session, argument, option
+from commonplace.cli.support.command import WHOLE_STORE, Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import plural
 from commonplace.cli.support.progress import ProgressBar
 from commonplace.wire.errors import ValidationError
@@ -14,7 +14,7 @@ from commonplace.wire.errors import ValidationError
 commands = Commands()
 
 
-@commands.add("restore", existing=False)
+@commands.add("restore", existing=False, unused=WHOLE_STORE)
 def restore(
     run: Session,
     backup: Annotated[Path, argument("BACKUP", "The file that `commonplace backup` made.")],

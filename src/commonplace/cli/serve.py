@@ -8,7 +8,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
-from commonplace.cli.support.command import Agent, Commands, Data, Json, option
+from commonplace.cli.support.command import Commands, Data, Json, agent_option, option
 from commonplace.cli.support.output import emit, line
 from commonplace.wire.errors import ValidationError
 
@@ -30,7 +30,10 @@ def serve(
     port: Annotated[int | None, option("--port PORT", "Which port [8420]; 0 for any.")] = None,
     as_json: Json = False,
     data: Data = None,
-    agent: Agent = None,
+    agent: Annotated[
+        str | None,
+        agent_option("For MCP clients that name no agent: whose memory [COMMONPLACE_AGENT, else `default`]."),
+    ] = None,
     store: Annotated[
         list[str] | None, option("--store URL", "The store, instead of the one in --data; more of them have copies.")
     ] = None,

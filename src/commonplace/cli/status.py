@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from commonplace.cli.support.command import Answer, Commands, Session
+from commonplace.cli.support.command import WHOLE_STORE, Answer, Commands, Session
 from commonplace.cli.support.output import Document, label, moment, plural, size
 from commonplace.wire.errors import Fault
 
@@ -17,7 +17,7 @@ _REDACTION = {
 commands = Commands()
 
 
-@commands.add("status")
+@commands.add("status", unused=WHOLE_STORE)
 def status(run: Session) -> Answer:
     """Show where the data is and what needs attention.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from commonplace.cli import FAILURE, OK
-from commonplace.cli.support.command import Answer, Commands, Session, argument
+from commonplace.cli.support.command import WHOLE_STORE, Answer, Commands, Session, argument
 from commonplace.cli.support.output import Document, plural
 from commonplace.cli.support.progress import ProgressBar
 from commonplace.cli.support.tables import Table
@@ -14,7 +14,7 @@ from commonplace.wire.errors import ValidationError
 commands = Commands()
 
 
-@commands.add("stores", unused="a store holds every agent")
+@commands.add("stores", unused=WHOLE_STORE)
 def stores(
     run: Session,
     action: Annotated[str | None, argument("[resync]", "What to do; nothing lists them.")] = None,

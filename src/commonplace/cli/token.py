@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 TokenId = Annotated[str, argument("ID", "The token's id, as `commonplace token list` shows it.")]
 
 _ROLES = ("reader", "writer", "reviewer", "admin")
+_UNUSED = "a token says itself which agents it opens"
 
 commands = Commands(__doc__)
 
 
-@commands.add("create", existing=False)
+@commands.add("create", existing=False, agent="Only this agent, where --agents does not say which.")
 def create(
     run: Session,
     role: Annotated[str, option("--role ROLE", "reader, writer, reviewer or admin.", *_ROLES)] = "writer",
@@ -50,7 +51,7 @@ def create(
     return _with_secret(*run(made))
 
 
-@commands.add("list", existing=False)
+@commands.add("list", existing=False, unused=_UNUSED)
 def list_tokens(run: Session) -> Answer:
     """List tokens, without their secrets.
 
@@ -68,7 +69,7 @@ def list_tokens(run: Session) -> Answer:
     return Answer({"tokens": found}, Table(headers, rows, empty=nothing))
 
 
-@commands.add("revoke", existing=False)
+@commands.add("revoke", existing=False, unused=_UNUSED)
 def revoke(run: Session, token: TokenId) -> Answer:
     """End a token; running servers refuse it within a quarter of a second.
 
@@ -80,7 +81,7 @@ def revoke(run: Session, token: TokenId) -> Answer:
     return Answer(gone, f"revoked {gone['id']} ({gone['name']})")
 
 
-@commands.add("rotate", existing=False)
+@commands.add("rotate", existing=False, unused=_UNUSED)
 def rotate(run: Session, token: TokenId) -> Answer:
     """Give a token a new secret; the old one ends at once.
 
@@ -91,7 +92,7 @@ def rotate(run: Session, token: TokenId) -> Answer:
     return _with_secret(*run(run.engine.tokens.rotate(OPERATOR, token)))
 
 
-@commands.add("remove", existing=False)
+@commands.add("remove", existing=False, unused=_UNUSED)
 def remove(run: Session, token: TokenId) -> Answer:
     """Drop what is kept of a token that no longer works.
 

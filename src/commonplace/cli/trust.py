@@ -18,11 +18,12 @@ from commonplace.wire.record import LOCAL_TENANT, Principal
 
 Peer = Annotated[str, argument("AGENT", "The agent's name, as its requests and attestations say it.")]
 Tenant = Annotated[str, option("--tenant NAME", "Whose memory the agent may ask for.")]
+_UNUSED = "a peer is trusted for every agent here"
 
 commands = Commands(__doc__)
 
 
-@commands.add("add", existing=False)
+@commands.add("add", existing=False, unused=_UNUSED)
 def add(
     run: Session,
     peer: Peer,
@@ -54,7 +55,7 @@ def add(
     return Answer(made, said, notes=[warning] if warning is not None else [])
 
 
-@commands.add("list", existing=False)
+@commands.add("list", existing=False, unused=_UNUSED)
 def list_peers(run: Session, tenant: Tenant = LOCAL_TENANT) -> Answer:
     """List the agents that are trusted.
 
@@ -72,7 +73,7 @@ def list_peers(run: Session, tenant: Tenant = LOCAL_TENANT) -> Answer:
     return Answer({"peers": found}, Table(["agent", "level", "voucher", "key"], rows, empty=nothing))
 
 
-@commands.add("remove", existing=False)
+@commands.add("remove", existing=False, unused=_UNUSED)
 def remove(run: Session, peer: Peer, tenant: Tenant = LOCAL_TENANT) -> Answer:
     """Trust an agent no more; its vouches count no more, either.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from itertools import count
 from typing import Any, cast
 from uuid import NAMESPACE_URL, uuid5
@@ -18,6 +18,8 @@ from commonplace.wire.models import RememberResponse
 from commonplace.wire.record import MAX_PAGE
 
 AnyMemory = BlockingMemory | MemoryInterface
+#: As a condition: what is about no person.
+NO_PERSON: dict[str, Any] = {"user_id": {"$exists": False}}
 
 
 class PendingReview(Exception):
@@ -70,19 +72,38 @@ class MemoryAccess:
         """Whose memories: for the methods that take a user."""
         return {"agent_id": self.agent_id, "user_id": self.user_id}
 
-    async def list_all(self, filter: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
-        """The memories of the scope that match, page by page as they are needed."""
-        cursor = None
+    def own(self, filter: dict[str, Any]) -> dict[str, Any]:
+        """The filter for what an adapter has put there itself: without a person, what is about no person.
+
+        A memory takes no person for everyone, and one session, file or key would be that of all of them.
+        """
+        return filter if self.user_id is not None else {**filter, **NO_PERSON}
+
+    async def list_own(self, filter: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        """What the adapter has put there that matches, page by page as it is needed."""
+        cursor, whole = None, self.own(filter)
         while True:
-            page = await self.memory.list(filter=filter, limit=MAX_PAGE, cursor=cursor, **self.scope)
+            page = await self.memory.list(filter=whole, limit=MAX_PAGE, cursor=cursor, **self.scope)
             for memory in page["memories"]:
                 yield memory
             if (cursor := page.get("next_cursor")) is None:
                 return
 
-    async def find_first(self, filter: dict[str, Any]) -> dict[str, Any] | None:
-        page = await self.memory.list(filter=filter, limit=1, **self.scope)
+    async def find_own(self, filter: dict[str, Any]) -> dict[str, Any] | None:
+        page = await self.memory.list(filter=self.own(filter), limit=1, **self.scope)
         return page["memories"][0] if page["memories"] else None
+
+    async def remember_all(self, drafts: Sequence[dict[str, Any]]) -> list[str]:
+        """Keeps all that may be kept, and gives their ids; or raises for the first that may not."""
+        chunks = [drafts[start : start + MAX_PAGE] for start in range(0, len(drafts), MAX_PAGE)]
+        outcomes = [each for chunk in chunks for each in await self.memory.remember_batch(chunk)]
+        ids = []
+        for outcome in outcomes:
+            if isinstance(outcome, Fault):
+                raise outcome
+            require_done(outcome)
+            ids.append(outcome.id)
+        return ids
 
     async def create_once(
         self, place: str, draft: dict[str, Any], find: Callable[[], Awaitable[dict[str, Any] | None]]

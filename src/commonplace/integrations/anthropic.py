@@ -130,10 +130,7 @@ class MemoryFiles:
             yield file
 
     async def _list(self, filter: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
-        filter = {**filter, "source": _SOURCE}
-        if self._access.user_id is None:  # which a list takes for everyone, and `clear` would delete what it lists
-            filter["user_id"] = {"$exists": False}
-        async for memory in self._access.list_all(filter):
+        async for memory in self._access.list_own({**filter, "source": _SOURCE}):
             if _is_file(memory):
                 yield memory
 

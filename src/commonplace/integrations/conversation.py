@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from commonplace.integrations.access import MemoryAccess, require_done
 from commonplace.wire.canonical import minted_at
-from commonplace.wire.errors import Fault, NotFound, Unavailable
+from commonplace.wire.errors import NotFound, Unavailable
 from commonplace.wire.models import ForgetResponse
 from commonplace.wire.record import MAX_PAGE
 
@@ -32,16 +32,11 @@ class Conversation:
         self._access = access
         self._framework = framework
         self._session_id = session_id
-        self._filter = {f"{framework}.session": session_id}
+        self._filter = access.own({f"{framework}.session": session_id})
 
     async def add(self, messages: Sequence[Message]) -> None:
         """Keeps all that may be kept; then raises for the first that may not."""
-        drafts = [self._draft(message) for message in messages]
-        chunks = [drafts[start : start + MAX_PAGE] for start in range(0, len(drafts), MAX_PAGE)]
-        for outcome in [each for chunk in chunks for each in await self._access.memory.remember_batch(chunk)]:
-            if isinstance(outcome, Fault):
-                raise outcome
-            require_done(outcome)
+        await self._access.remember_all([self._draft(message) for message in messages])
 
     async def messages(self, limit: int | None = None) -> list[dict[str, Any]]:
         """The latest, as the framework wrote them, the oldest first."""

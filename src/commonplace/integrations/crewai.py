@@ -35,6 +35,7 @@ with framework("crewai", "1.15", extra="crewai"):
 
 _NAME = "crewai"
 _MAX_HITS = 1_000  # of one recall
+_MAX_NAMED = 200  # ids in one filter, which goes to a server in the address
 
 
 class CommonplaceMemory(Memory):
@@ -42,7 +43,8 @@ class CommonplaceMemory(Memory):
 
     Args:
         memory: A `SyncMemory` or `SyncRemoteMemory`; with a `Memory` or `RemoteMemory` only the async methods work.
-        user_id: The person it is about; what is about others is not seen.
+        user_id: The person it is about; what is about others is not seen. Without one, records of no person, and a
+            recall finds whatever the agent knows.
         agent_id: Another agent than the memory's own.
         root_scope: The scope that all of its records lie in.
         read_only: Keep nothing.
@@ -234,7 +236,7 @@ class RecordStorage:
     def _all(self, scope: str | None, limit: int | None = None) -> list[MemoryRecord]:
         async def work() -> list[MemoryRecord]:
             found: list[MemoryRecord] = []
-            async for memory in self.access.list_all(_filter(scope)):
+            async for memory in self.access.list_own(_filter(scope)):
                 found.append(_record(memory))
                 if len(found) == limit:
                     break
@@ -245,16 +247,11 @@ class RecordStorage:
     async def keep(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
         """All that may be kept, each under the memory's id; then raises for the first that may not."""
         drafts = [{**_draft(record), "source": record.source or _NAME, **self.access.scope} for record in records]
-        outcomes = await self.access.memory.remember_batch(drafts) if drafts else []
-        for outcome in outcomes:
-            if isinstance(outcome, Fault):
-                raise outcome
-            require_done(outcome)
-        kept = [outcome.id for outcome in outcomes if not isinstance(outcome, Fault)]
+        kept = await self.access.remember_all(drafts)
         return [record.model_copy(update={"id": id}) for record, id in zip(records, kept, strict=True)]
 
     async def find(self, record_id: str) -> MemoryRecord | None:
-        found = await self.access.find_first({"id": record_id})
+        found = await self.access.find_own({"id": record_id})
         return None if found is None else _record(found)
 
     async def change(self, record_id: str, changes: dict[str, Any]) -> MemoryRecord:
@@ -282,9 +279,12 @@ class RecordStorage:
         filter |= {f"crewai.metadata.{name}": value for name, value in (metadata_filter or {}).items()}
         if older_than is not None:
             filter["created_at"] = {"$lt": older_than if older_than.tzinfo else older_than.replace(tzinfo=UTC)}
+        filters = [filter]
         if record_ids is not None:
-            filter["id"] = record_ids
-        ids = [memory["id"] async for memory in self.access.list_all(filter)]
+            filters = [
+                filter | {"id": record_ids[at : at + _MAX_NAMED]} for at in range(0, len(record_ids), _MAX_NAMED)
+            ]
+        ids = [memory["id"] for each in filters async for memory in self.access.list_own(each)]
         if not ids:
             return 0
         gone = await self.access.memory.forget(ids, agent_id=self.access.agent_id, reason="deleted by CrewAI")

@@ -38,7 +38,8 @@ class CommonplaceChatMessageHistory(BaseChatMessageHistory):
     Args:
         memory: A `SyncMemory` or `SyncRemoteMemory`; with a `Memory` or `RemoteMemory` only the async methods work.
         session_id: Which conversation.
-        user_id: The person the messages are about; of others' messages under the same id nothing is seen.
+        user_id: The person the messages are about; of others' messages under the same id nothing is seen. Without one,
+            those of no person.
         agent_id: Another agent than the memory's own.
     """
 
@@ -82,7 +83,7 @@ class CommonplaceRetriever(BaseRetriever):
     Args:
         memory: A `SyncMemory` or `SyncRemoteMemory`; with a `Memory` or `RemoteMemory` only the async methods work.
         k: How many documents at most; `invoke(query, k=3)` says so for one question.
-        user_id: Only what is about this person.
+        user_id: Only what is about this person; without one, about anyone.
         agent_id: Another agent than the memory's own.
         types: Only these types of memory.
         filter: Conditions on metadata and fields.

@@ -46,7 +46,7 @@ class CommonplaceStore(BaseStore):
     one, over the default data folder.
 
     `index` says which fields of a value are its text, as for LangGraph's own stores ("$" is all of it). A ttl is in
-    minutes.
+    minutes. Items are those of `user_id`, and without one those of no person.
     """
 
     supports_ttl = True
@@ -92,13 +92,13 @@ class CommonplaceStore(BaseStore):
         raise ValueError(f"CommonplaceStore knows no operation {type(op).__name__}")
 
     async def _find(self, namespace: tuple[str, ...], key: str) -> dict[str, Any] | None:
-        return await self._access.find_first({"langgraph.place": _place(namespace, key)})
+        return await self._access.find_own({"langgraph.place": _place(namespace, key)})
 
     async def _put(self, op: PutOp) -> None:
         memory, known = self._access.memory, await self._find(op.namespace, op.key)
         if op.value is None:
             # All of that key: one that waited for a person while another was put is there beside it.
-            async for each in self._access.list_all({"langgraph.place": _place(op.namespace, op.key)}):
+            async for each in self._access.list_own({"langgraph.place": _place(op.namespace, op.key)}):
                 await self._forget(each, "deleted from the LangGraph store")
             return
         kept: dict[str, Any] = {
@@ -138,12 +138,12 @@ class CommonplaceStore(BaseStore):
         within: dict[str, Any] = {"langgraph.within": {"$contains": _path(op.namespace_prefix)}}
         last = op.offset + op.limit
         if not op.query:
-            items = self._access.list_all(within)
+            items = self._access.list_own(within)
             found = [memory async for memory in items if _matches(memory["metadata"], op.filter)]
             return [_search_item(memory, None) for memory in found[op.offset : last]]
         hits = await self._access.memory.recall(
-            op.query, k=_MAX_HITS if op.filter else min(last, _MAX_HITS), filter={**within, "langgraph.indexed": True},
-            min_score=0, **self._access.scope,
+            op.query, k=_MAX_HITS if op.filter else min(last, _MAX_HITS),
+            filter=self._access.own({**within, "langgraph.indexed": True}), min_score=0, **self._access.scope,
         )  # fmt: skip
         ranked = [hit for hit in hits if _matches(hit.metadata, op.filter)][op.offset : last]
         whole = [await self._access.memory.get(hit.id, agent_id=self._access.agent_id) for hit in ranked]
@@ -151,7 +151,7 @@ class CommonplaceStore(BaseStore):
         return [_search_item(memory, score) for memory, score in zip(whole, scores, strict=True)]
 
     async def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
-        items = self._access.list_all({"langgraph.place": {"$exists": True}})
+        items = self._access.list_own({"langgraph.place": {"$exists": True}})
         every = {tuple(memory["metadata"]["langgraph"]["namespace"]) async for memory in items}
         chosen = [name for name in every if all(_leads(each, name) for each in op.match_conditions or ())]
         cut = {name[: op.max_depth] for name in chosen} if op.max_depth is not None else set(chosen)

@@ -29,7 +29,8 @@ class CommonplaceMemory(BaseMemory):
     Args:
         memory: A `SyncMemory` or `SyncRemoteMemory`; with a `Memory` or `RemoteMemory` only the async methods work.
         session_id: Which conversation.
-        user_id: The person it is with; of others' messages under the same id nothing is seen.
+        user_id: The person it is with; of others' messages under the same id nothing is seen. Without one, those of no
+            person.
         agent_id: Another agent than the memory's own.
         limit: How many messages `get` gives at most, the latest; all of them where nothing is said.
     """
@@ -128,7 +129,7 @@ class CommonplaceMemoryBlock(BaseMemoryBlock[str]):
     Args:
         memory: Any memory of ours.
         k: How many memories are brought in at most.
-        user_id: Only what is about this person.
+        user_id: Only what is about this person; without one, about anyone.
         agent_id: Another agent than the memory's own.
         min_score: The least relevance; by default what a good answer has.
         name: What LlamaIndex calls the block; `description`, `priority` and `accept_short_term_memory` are as for every

@@ -28,7 +28,8 @@ class CommonplaceSession(SessionABC):
     Args:
         memory: A `SyncMemory` or `SyncRemoteMemory`; within one event loop also a `Memory` or `RemoteMemory`.
         session_id: Which conversation.
-        user_id: The person it is with; of others' items under the same id nothing is seen.
+        user_id: The person it is with; of others' items under the same id nothing is seen. Without one, those of no
+            person.
         agent_id: Another agent than the memory's own.
         session_settings: As every session has them, such as how many items a run begins with.
     """

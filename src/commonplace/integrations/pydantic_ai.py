@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from commonplace.integrations.access import AnyMemory, MemoryAccess, PendingReview, require_done
+from commonplace.integrations.access import NO_PERSON, AnyMemory, MemoryAccess, PendingReview, require_done
 from commonplace.integrations.framework import framework
 from commonplace.wire.errors import Conflict, Fault, NotFound, PayloadTooLarge, ValidationError
 from commonplace.wire.short_ids import shorten_id
@@ -31,7 +31,8 @@ class CommonplaceToolset(FunctionToolset[Any]):
 
     Args:
         memory: A `SyncMemory` or `SyncRemoteMemory`; within one event loop also a `Memory` or `RemoteMemory`.
-        user_id: The person it is about, or a function that finds out from the run, such as `lambda ctx: ctx.deps.user`.
+        user_id: The person it is about, or a function that finds out from the run, such as `lambda ctx: ctx.deps.user`;
+            where that gives None, what is about no person. Without one, whatever the agent knows.
         agent_id: Another agent than the memory's own.
         id, max_retries, timeout, requires_approval: As of every `FunctionToolset`.
     """
@@ -78,7 +79,8 @@ class CommonplaceToolset(FunctionToolset[Any]):
         """
 
         async def work() -> list[dict[str, Any]]:
-            found = await self._access.memory.recall(query, k=k, **self._scope(ctx))
+            whose = NO_PERSON if self._is_of_nobody(ctx) else None
+            found = await self._access.memory.recall(query, k=k, filter=whose, **self._scope(ctx))
             return [_shown(hit) for hit in found]
 
         return await self._access.run(work())
@@ -122,11 +124,15 @@ class CommonplaceToolset(FunctionToolset[Any]):
     def _user(self, ctx: RunContext[Any]) -> str | None:
         return self._user_id(ctx) if callable(self._user_id) else self._user_id
 
+    def _is_of_nobody(self, ctx: RunContext[Any]) -> bool:
+        """Whether the run was asked for its person and has none: which is not everybody."""
+        return callable(self._user_id) and self._user(ctx) is None
+
     async def _require_own(self, ctx: RunContext[Any], id: str) -> None:
         """An id says nothing about a person: what is about another one is not there for this run."""
         user = self._user(ctx)
         found = await self._access.memory.get(id, agent_id=self._access.agent_id)
-        if user is not None and found.get("user_id") != user:
+        if (user is not None or self._is_of_nobody(ctx)) and found.get("user_id") != user:
             raise NotFound(f"there is no memory {id}")
 
 

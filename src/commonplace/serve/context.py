@@ -77,14 +77,14 @@ class AppContext:
         from here on, and the path is one of our own."""
         record, headers = scope[RECORD], Headers(scope=scope)
         record.prefix = self.prefix
-        scope["path"] = without_prefix(scope["path"], record.prefix)  # first: a refusal is in its protocol's words
+        scope["path"] = without_prefix(scope["path"], record.prefix)  # first: what refuses speaks as its protocol
         forwarded = self.proxies.read((scope.get("client") or ("",))[0], headers)
+        if forwarded is not None and forwarded.prefix and not self.prefix:
+            record.prefix = forwarded.prefix
+            scope["path"] = without_prefix(scope["path"], record.prefix)
         self.host_check.check(scope["method"], headers, forwarded.host if forwarded is not None else "")
         host = headers.get("host", "")
         if forwarded is not None:
-            if forwarded.prefix and not self.prefix:
-                record.prefix = forwarded.prefix
-                scope["path"] = without_prefix(scope["path"], record.prefix)
             scope["scheme"] = forwarded.scheme or scope["scheme"]
             host = forwarded.host or host
         reached = f"{scope.get('scheme', 'http')}://{host}{record.prefix}"
@@ -97,7 +97,7 @@ class AppContext:
         self.engine.redactor.redact_fault(fault)
         if challenge := self._challenge(scope, fault):
             headers["WWW-Authenticate"] = challenge
-        return error_reply(self.protocols, scope["path"], fault, status, **headers)
+        return error_reply(self.protocols, scope["path"], fault, status, scope[RECORD].prefix, **headers)
 
     def _challenge(self, scope: Any, fault: Fault) -> str:
         """Where clients find out how to get a token (RFC 9728), and what is wrong with theirs (RFC 6750); "" where no

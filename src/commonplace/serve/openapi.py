@@ -11,6 +11,19 @@ from commonplace.serve.routes import ProtocolRoutes, Route
 from commonplace.wire.validate import rewrite_schema, schema, schema_names
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
+_NAMED = re.compile(r"(\w+)/\{(\w+)")
+#: What a path of ours names, by the word before it.
+_PATH_NAMES = {
+    "agents": "The agent's name.",
+    "learned": "The id of the rule, as the list of those that were learned gives it.",
+    "lifecycle": "The job's name, as GET /v0/lifecycle gives it.",
+    "memories": "The memory's id, as recall, list or remember gave it.",
+    "memory": "The entry's id, as the list or the write gave it.",
+    "procedures": "The id of the memory that the procedure is.",
+    "records": "The record's id, as store, search or list gave it.",
+    "reviews": "The review's id, as the staged write or the list of reviews gave it.",
+    "runs": "The run's id, as its start or the list of runs gave it.",
+}
 _WORDS = re.compile(r"[./_-]")
 _FOLDERS = ("operations", "types")  # which say nothing that a name needs
 _REFUSALS = {
@@ -74,14 +87,14 @@ def _operation(route: Route, used: set[str], refusals: dict[str, Any]) -> dict[s
     operation: dict[str, Any] = {"operationId": route.operation, "summary": route.summary, "tags": [route.tag]}
     operation["responses"] = responses
     parameters: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "description": f"The {name} in question."}
+        {"name": name, "in": "path", "required": True, "description": _PATH_NAMES.get(kind, f"The {name} in question.")}
         | {"schema": {"type": "string", "minLength": 1}}
-        for name in _PARAMETER.findall(route.path)
+        for kind, name in _NAMED.findall(route.path)
     ]
     for name, parameter in route.parameters.items():
-        given = {"name": name, "in": "query", "required": parameter.required, "schema": parameter.rules}
-        said = parameter.rules.get("description")
-        parameters.append(given | ({"description": said} if said else {}))
+        rules = {key: value for key, value in parameter.rules.items() if key != "description"}
+        given = {"name": name, "in": "query", "required": parameter.required, "schema": rules}
+        parameters.append(given | {"description": parameter.rules["description"]})
     if parameters:
         operation["parameters"] = parameters
     if route.request is not None:

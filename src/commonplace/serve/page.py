@@ -296,10 +296,10 @@ async def _send_download(scope: Scope, send: Send, answer: Download) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def _error_page(fault: Fault) -> bytes:
+def _error_page(fault: Fault, prefix: str) -> bytes:
     """For what is refused before a page is asked: a foreign Host or Origin."""
     values: dict[str, Any] = {
-        "base": PREFIX,
+        "base": f"{prefix}{PREFIX}",
         "csrf": "",
         "who": None,
         "open": False,
@@ -311,4 +311,4 @@ def _error_page(fault: Fault) -> bytes:
 
 
 #: It has no routes for machines; what is refused below its prefix is told to people.
-PAGE = ProtocolRoutes(PREFIX, (), _error_page, content_type=HTML)
+PAGE = ProtocolRoutes(PREFIX, (), error_page=_error_page)

@@ -12,7 +12,7 @@ from commonplace.wire.plain import check_field
 from commonplace.wire.validate import schema
 
 Form = Literal["plain", "comma-separated", "json"]
-_JSON_TEXT = {"type": "string", "minLength": 1, "maxLength": 16_384}
+_JSON_TEXT: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 16_384}
 
 
 class Parameter:
@@ -48,7 +48,7 @@ class Parameter:
 Parameters = Mapping[str, Parameter]
 
 
-def parameters(name: str, *fields: str, described: bool = True) -> Callable[[], Parameters]:
+def parameters(name: str, *fields: str) -> Callable[[], Parameters]:
     """The fields of a request, by default all but the id in its path; the schema is read when first asked for."""
 
     @cache
@@ -56,7 +56,7 @@ def parameters(name: str, *fields: str, described: bool = True) -> Callable[[], 
         request = schema(name)
         properties, required = request["properties"], request.get("required", ())
         chosen = fields or tuple(field for field in properties if field != "id")
-        return {field: _parameter(properties[field], field in required, described) for field in chosen}
+        return {field: _parameter(properties[field], field in required) for field in chosen}
 
     return read
 
@@ -76,15 +76,15 @@ def parse_query(operation: str, known: Parameters, given: Mapping[str, str]) -> 
     return values
 
 
-def _parameter(rules: Mapping[str, Any], required: bool, described: bool) -> Parameter:
+def _parameter(rules: Mapping[str, Any], required: bool) -> Parameter:
     match rules.get("type"):
         case "array":
             text = {"description": f"{rules['description']} Comma-separated.", "type": "string"}
             return Parameter(text, required=required, form="comma-separated")
         case "object":
-            return Parameter(_JSON_TEXT, required=required, form="json")
-    left_out = {"default"} if described else {"default", "description"}
-    return Parameter({key: value for key, value in rules.items() if key not in left_out}, required=required)
+            written: dict[str, Any] = {"description": f"{rules['description']} Written as a JSON object.", **_JSON_TEXT}
+            return Parameter(written, required=required, form="json")
+    return Parameter(rules, required=required)
 
 
 def _json_object(name: str, text: str) -> dict[str, Any]:

@@ -120,17 +120,22 @@ class ProtocolRoutes(NamedTuple):
     routes: tuple[Route, ...]
     error: Callable[[Fault], Any] = Fault.to_wire  # its error document
     enabled: Callable[[Config], bool] = lambda config: True
-    content_type: str = ""  # of its error document, where that is bytes
+    #: For people, in the place of that document: HTML of the fault and of what comes before our paths where they are.
+    error_page: Callable[[Fault, str], bytes] | None = None
 
 
-def error_reply(protocols: Iterable[ProtocolRoutes], path: str, fault: Fault, status: int = 0, **headers: str) -> Reply:
+def error_reply(
+    protocols: Iterable[ProtocolRoutes], path: str, fault: Fault, status: int = 0, prefix: str = "", **headers: str
+) -> Reply:
     """In the words of the protocol that owns the path, which need not be one of its routes; `status` where HTTP has a
-    better one than the fault."""
+    better one than the fault, `prefix` where our paths do not begin at the root."""
     owners = [p for p in protocols if path == p.prefix or path.startswith(f"{p.prefix}/")]
     owner = max(owners, key=lambda p: len(p.prefix)) if owners else None
-    error = owner.error if owner is not None else Fault.to_wire
-    if owner is not None and owner.content_type:
-        headers["Content-Type"] = owner.content_type
+    if owner is not None and owner.error_page is not None:
+        document: Any = owner.error_page(fault, prefix)
+        headers["Content-Type"] = "text/html; charset=utf-8"
+    else:
+        document = (owner.error if owner is not None else Fault.to_wire)(fault)
     match fault.code:  # what HTTP wants said in headers
         case "unauthenticated":
             headers.setdefault("WWW-Authenticate", 'Bearer realm="commonplace"')
@@ -138,4 +143,4 @@ def error_reply(protocols: Iterable[ProtocolRoutes], path: str, fault: Fault, st
             headers["Retry-After"] = str(fault.details.get("retry_after", 1))
         case "payload_too_large":
             headers["Connection"] = "close"  # what is left of the body is not read
-    return Reply(error(fault), status or STATUS[fault.code], headers)
+    return Reply(document, status or STATUS[fault.code], headers)

@@ -112,11 +112,17 @@ def folder_of(place: str, parent: Path | None) -> Path | None:
     return parent / place if parent is not None and is_name else None
 
 
+def database_file(url: str) -> Path | None:
+    """The file that an embedded store keeps everything in; None of any other store."""
+    scheme, _, place = split_options(url)[0].partition("://")
+    return Path(place).expanduser() if scheme in _FILES and place not in ("", ":memory:") else None
+
+
 def names_missing_file(url: str) -> bool:
     if url.partition("://")[0] not in _FILES:
         return False
-    place = split_options(url)[0].partition("://")[2]
-    return not place or not Path(place).expanduser().exists()
+    database = database_file(url)
+    return database is None or not database.exists()
 
 
 def is_ephemeral(url: str) -> bool:

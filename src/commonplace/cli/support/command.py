@@ -60,9 +60,22 @@ def argument(metavar: str, help: str) -> Any:
     return typer.Argument(metavar=metavar, help=help)
 
 
+def _offer_agents(ctx: Any, incomplete: str) -> list[str]:
+    from commonplace.cli.support.agent_names import agent_names
+
+    return [name for name in agent_names(ctx.params.get("data")) if name.startswith(incomplete)]
+
+
+def agent_option(help: str) -> Any:
+    """--agent, for which the shell offers those that there are."""
+    return option("--agent NAME", help, autocompletion=_offer_agents)
+
+
 #: The help of --agent, but where a command gives it a meaning of its own.
 AGENT = "Whose memory [COMMONPLACE_AGENT, else `default`]."
-Agent = Annotated[str | None, option("--agent NAME", AGENT)]
+#: Why --agent means nothing to a command that looks after the store itself.
+WHOLE_STORE = "a store holds every agent"
+Agent = Annotated[str | None, agent_option(AGENT)]
 Json = Annotated[bool, option("--json", "Print the answer as JSON on stdout.")]
 
 
@@ -321,9 +334,11 @@ def session_command(
     def start(as_json: bool, data: Path | None, agent: str | None) -> Session:
         return Session(data, agent, as_json=as_json, existing=existing)
 
-    agent_option = Annotated[str | None, option("--agent NAME", f"Not used: {unused}." if unused else agent)]
+    declared = option("--agent NAME", f"Not used: {unused}.") if unused else agent_option(agent)
     hinted = _with_agent_hint(body, by_default=agent == AGENT) if existing and not unused else body
-    return with_options(hinted, start, as_json=(Json, False), data=(Data, None), agent=(agent_option, None))
+    return with_options(
+        hinted, start, as_json=(Json, False), data=(Data, None), agent=(Annotated[str | None, declared], None)
+    )
 
 
 def _with_agent_hint(body: Body, *, by_default: bool) -> Body:

@@ -77,7 +77,7 @@ def _route(
 ) -> Route:
     """`takes` names the schema of the request, which GET carries in the query string."""
     if takes and method == "GET":
-        more["query"] = parameters(f"{OPERATIONS}{takes}", described=False)
+        more["query"] = parameters(f"{OPERATIONS}{takes}")
     elif takes:
         more["request"] = f"{OPERATIONS}{takes}"
     more["response"] = f"memorywire/{response or f'operations/{takes}.response'}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
-from apsw import Connection
+from apsw import SQLITE_OPEN_READONLY, Connection
 
 from commonplace.stores.base import AuditEntry, AuditPart, EmbedderInfo, Page, Reach, Record
 from commonplace.stores.commit_groups import sequence_at
@@ -29,6 +31,16 @@ _ENTRY = RowTypes("entry of the ledger", {f.name: str(f.type) for f in fields(Au
 _PART = RowTypes("part of an entry of the ledger", {f.name: str(f.type) for f in fields(AuditPart)})
 _AUDIT_FILTERS = {"agent_id": "agent_id = ?", "operation": "operation = ?", "since": "at >= ?", "until": "at <= ?"}
 _TENANT = RowTypes("tenant", {"name": "str", "seq": "int", "audit_n": "int", "audit_hash": "str"})
+
+
+def peek_agent_names(database: Path, tenant: str) -> list[str]:
+    """Those of a store that nobody opens for it: it is not checked, not brought up to date and not written to."""
+    with closing(Connection(str(database), flags=SQLITE_OPEN_READONLY)) as db:
+        return _agent_names(db, tenant)
+
+
+def _agent_names(db: Connection, tenant: str) -> list[str]:
+    return [str(name) for (name,) in db.execute(_AGENTS.format(""), (queries.tenant_id(db, tenant),))]
 
 
 class SqliteReads(StorePart):
@@ -86,7 +98,7 @@ class SqliteReads(StorePart):
 
     @read
     def agent_names(self, db: Connection, tenant: str) -> list[str]:
-        return [str(name) for (name,) in db.execute(_AGENTS.format(""), (queries.tenant_id(db, tenant),))]
+        return _agent_names(db, tenant)
 
     @read
     def sequence(self, db: Connection, tenant: str, at: int | None = None) -> int:
