@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-GIVE_WAY_SECONDS = 0.01  # a hundred steps must still be done in two seconds
+GIVE_WAY_SECONDS = 0.015  # a hundred steps must still be done in two seconds
 
 
 class RecallPriority:

@@ -75,6 +75,7 @@ class _Run:
         """Whether any of it was moved."""
         left = 0
         for window in _in_parts(whole):
+            await self.core.recall_priority.give_way()
             # Beside the event loop: of a long window it takes a while.
             plan = await asyncio.to_thread(self.consolidator.plan, window, self.core.clock())
             moved = 0
@@ -96,6 +97,7 @@ class _Run:
         where = (Condition(("kind",), "eq", PROMOTED), Condition(("metadata", KEEP), "ne", True), whose)
         reach = Reach(self.who.tenant, (agent,), where, now=self.core.clock())
         if moved or (capacity and await self.core.primary.count(reach) > capacity):
+            await self.core.recall_priority.give_way()
             found = await read_all(self.core, reach)
             authors = await self._authors(found)
             await self._archive(agent, long_term.choose_for_archive(found, capacity, self.core.clock(), authors))
