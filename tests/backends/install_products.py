@@ -2,7 +2,7 @@
 
 `.venv-backends` has ours with mem0 and Cognee, and runs the tests; `.venv-letta` has the Letta server alone, whose
 versions fit nobody else's. uv installs them, which takes a fraction of pip's time; where it cannot, pip is asked, which
-knows the indexes of whoever has configured it. What cannot be had is said, and ends the run.
+knows the indexes of whoever has configured it. A product that cannot be installed is named, and ends the run.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from commonplace.engine.checks import (
     RANK,
     check_agent_name,
     check_expiry,
+    check_one_of,
     check_page_size,
     memory_not_found,
     require_operator,
@@ -75,6 +76,15 @@ def test_an_expiry_lies_in_the_future(expires_at: int | None, fits: bool) -> Non
     else:
         with pytest.raises(ValidationError, match="expires_at must be in the future"):
             check_expiry(expires_at, 100)
+
+
+@pytest.mark.parametrize(("status", "fits"), [(None, True), ("pending", True), ("decided", False), ("", False)])
+def test_a_word_that_a_list_does_not_know_is_refused_with_those_it_knows(status: str | None, fits: bool) -> None:
+    if fits:
+        check_one_of("status", status, ("pending", "approved"))
+    else:
+        with pytest.raises(ValidationError, match=f"status is one of pending, approved, not {status!r}"):
+            check_one_of("status", status, ("pending", "approved"))
 
 
 def test_what_is_not_there_is_told_with_a_way_to_look() -> None:

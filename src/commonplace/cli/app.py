@@ -109,7 +109,7 @@ def tree(root: Callable[..., None], package: str, commands: Mapping[str, str], a
 def _typed_words() -> list[str]:
     """Those after the program that a shell asks to complete, but for the one that is not finished."""
     line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
-    finished, _, _ = line.rpartition(" ") if " " in line else ("", "", "")
+    finished, _, _ = line.rpartition(" ")
     return finished.split()[1:]
 
 

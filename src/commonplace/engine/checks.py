@@ -1,8 +1,9 @@
-"""What every room of the engine refuses in the same words: a role too low, a name, a time or a page that cannot be."""
+"""What every room of the engine refuses in the same words: a role too low, or a value that cannot be."""
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 
 from commonplace.wire.errors import Forbidden, NotFound, ValidationError
 from commonplace.wire.record import LOCAL_TENANT, MAX_PAGE, Principal, Role
@@ -33,6 +34,12 @@ def check_page_size(limit: int) -> None:
     """Of what is listed page by page."""
     if not 1 <= limit <= MAX_PAGE:
         raise ValidationError(f"limit must be a whole number from 1 to {MAX_PAGE}, not {limit}", field="limit")
+
+
+def check_one_of(name: str, value: str | None, known: Sequence[str]) -> None:
+    """As a condition of a list; None is all of them."""
+    if value is not None and value not in known:
+        raise ValidationError(f"{name} is one of {', '.join(known)}, not {value!r:.80}", field=name)
 
 
 def check_expiry(expires_at: int | None, now: int) -> None:

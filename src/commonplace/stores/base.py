@@ -1,4 +1,5 @@
-"""What a backend must do: `Store` for any of them, `Primary` for the one that is authoritative.
+"""What a backend must do: `Store` for any of them, `Primary` for the one that is authoritative. What it may do
+beyond that is in `optional`.
 
 A store keeps entries and finds them again; it decides nothing. Whether a memory may be written, is due,
 is pending or belongs to the caller is settled in the engine before a store is asked.

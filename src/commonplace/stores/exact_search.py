@@ -17,7 +17,7 @@ Scores = NDArray[np.float32]
 _BLOCK = 64
 
 
-class Ranked(NamedTuple):
+class RankedRow(NamedTuple):
     row: int
     dense: float | None  # cosine of its best part
     keyword: float | None  # BM25
@@ -47,7 +47,7 @@ def rank(
     late: LateLeg | None = None,
     also: Scores | None = None,
     statistics: Statistics | None = None,
-) -> list[Ranked]:
+) -> list[RankedRow]:
     """The best `limit` by each leg, in order of row, all scores given for every one.
 
     The cosine is None when the row or the question has no vector; the keyword score is None when the question
@@ -72,7 +72,7 @@ def rank(
         read = {row: score for row, score in zip(places, late.scores(places), strict=True) if score is not None}
         legs.append(sorted(read, key=lambda row: (-read[row], row)))
     chosen = sorted({row for leg in legs for row in leg[:limit]})
-    return [Ranked(row, given(cosines, row), given(scores, row), read.get(row)) for row in chosen]
+    return [RankedRow(row, given(cosines, row), given(scores, row), read.get(row)) for row in chosen]
 
 
 def given(scores: Scores | None, row: int) -> float | None:

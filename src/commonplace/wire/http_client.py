@@ -166,6 +166,8 @@ class _NoDelayConnection(http.client.HTTPConnection):
 
 
 class NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect would carry a token, or what is sent, to a host that nobody named."""
+
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
         return None
 

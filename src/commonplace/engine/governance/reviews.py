@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, get_args
 
-from commonplace.engine.checks import RANK, check_page_size
+from commonplace.engine.checks import RANK, check_one_of, check_page_size
 from commonplace.engine.core import REVIEW, Core
 from commonplace.engine.governance import approval, nearest, staging
 from commonplace.engine.governance.decisions import (
@@ -326,12 +326,6 @@ class Reviews:
             reason=await self._core.redact_async(decision.reason, "reason"),
             edited_request=await self._core.redact_async(decision.edited_request, "request"),
         )
-
-
-def check_one_of(name: str, value: str | None, known: Sequence[str]) -> None:
-    """None is all of them."""
-    if value is not None and value not in known:
-        raise ValidationError(f"{name} is one of {', '.join(known)}, not {value!r:.80}", field=name)
 
 
 def _list_name(*conditions: object) -> str:

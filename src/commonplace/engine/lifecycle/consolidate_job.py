@@ -1,4 +1,4 @@
-"""The job `consolidate`: what is worth it moves from short-term to long-term memory, what went cold is put away.
+"""The job `consolidate`: what is worth it moves from short-term to long-term memory, what went cold is archived.
 
 Short-term is what was written with `short_term` in its metadata. Windows are the short-term memories of one agent and
 one person. A promoted memory is a semantic one with the words of its sources; these become part of it and are archived

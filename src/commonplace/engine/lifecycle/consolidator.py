@@ -15,7 +15,7 @@ KEEP = "keep"  # in the metadata of what its author wants kept
 SETTLED_MS = 600_000  # younger than this a memory belongs to a conversation that may still go on
 COLD_MS = 7 * DAY_MS
 PROMOTED_FROM = 0.6  # at once
-#: When it has gone cold it is decided: from here on it is long-term memory all the same, below it is put away. A sure
+#: When it has gone cold it is decided: from here on it is long-term memory all the same, below it is archived. A sure
 #: statement that nobody has asked for yet is above it: what is true must not be lost because nobody asked.
 KEPT_FROM = 0.22
 #: What must agree between notes that say the same, for one long-term memory to be made of them.
@@ -52,7 +52,7 @@ class Plan:
 
 class Consolidator(Protocol):
     def plan(self, window: Sequence[Memory], now: int) -> Plan:
-        """What of a window, oldest first, becomes long-term memory and what is put away; the rest stays. Pure."""
+        """What of a window, oldest first, becomes long-term memory and what is archived; the rest stays. Pure."""
 
 
 class ScoreConsolidator:

@@ -1,4 +1,4 @@
-"""The job `dream`: what lies twice in a palace is made one, what no longer matters is put away. Nothing is destroyed.
+"""The job `dream`: what lies twice in a palace is made one, what no longer matters is archived. Nothing is destroyed.
 
 It merges drawers (the memories that trusty-memory's tools wrote) and what consolidation promoted, and archives drawers
 alone: no other protocol says that memories may go by themselves.
@@ -170,7 +170,7 @@ class DreamJob:
     ) -> tuple[int, _Progress]:
         """Out of recall, readable by id and brought back by an undo; never erased."""
         now, pruned = self.core.clock(), 0
-        # Changed long ago, too: what someone brought back is not put away at once again. One recall is worth as much
+        # Changed long ago, too: what someone brought back is not archived at once again. One recall is worth as much
         # as what is left of one that may go.
         ages = [Condition((name,), "lt", now - PRUNED_AFTER_MS) for name in ("created_at", "updated_at")]
         reach = Reach(who.tenant, (agent,), (*DRAWERS, *ages, Condition(("recalls",), "eq", 0)), now=now)

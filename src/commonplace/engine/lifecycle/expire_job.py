@@ -79,7 +79,7 @@ class ExpireJob:
         found = await expire.select_expired(self.core, who, policy)
         if policy.action == "demote":  # once is enough: demoting again would change nothing but the audit
             found = [memory for memory in found if memory.demotion > expire.DEMOTION]
-        # What someone took back is not put away again at once.
+        # Not at once again what someone has brought back.
         found = [memory for memory in found if not restored_since(memory, self.core.clock() - LEFT_ALONE_MS)]
 
         def action(memory: Memory) -> Action:

@@ -31,7 +31,7 @@ class Fit(NamedTuple):
     margin: float
 
 
-class Ranked(Protocol):
+class RankedMemory(Protocol):
     @property
     def memory(self) -> Memory: ...
 
@@ -52,7 +52,7 @@ def extended(weights: Mapping[str, float], fit_name: str | None) -> dict[str, fl
     return {**weights, **fitted(fit_name).weights}
 
 
-def foreign_evidence(ranked: Sequence[Ranked], count: int) -> list[tuple[float, float] | None]:
+def foreign_evidence(ranked: Sequence[RankedMemory], count: int) -> list[tuple[float, float] | None]:
     """Cosine and margin of the first `count` that are in another language than the question; None for the others."""
     read = [getattr(r, "features", {}) for r in ranked]  # whoever ranks by something else has none
     known = sorted((features["multilingual"] for features in read if "multilingual" in features), reverse=True)
@@ -62,7 +62,7 @@ def foreign_evidence(ranked: Sequence[Ranked], count: int) -> list[tuple[float, 
     return [None if c is None else (c, c - background) for c in cosines]
 
 
-def relevance(ranked: Sequence[Ranked], count: int, fit_name: str | None) -> dict[str, float]:
+def relevance(ranked: Sequence[RankedMemory], count: int, fit_name: str | None) -> dict[str, float]:
     """By id, how likely those of the first `count` that are in another language answer."""
     fit, seen = fitted(fit_name), foreign_evidence(ranked, count)
     pairs = zip(ranked, seen, strict=False)
