@@ -25,6 +25,8 @@ READING = [
     ("status",),
     ("stores",),
     ("doctor",),
+    ("token", "list"),
+    ("trust", "list"),
     ("export", "-o", "memories.jsonl"),
     ("get", "0" * 36),
 ]

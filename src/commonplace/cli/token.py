@@ -51,7 +51,7 @@ def create(
     return _with_secret(*run(made))
 
 
-@commands.add("list", existing=False, unused=_UNUSED)
+@commands.add("list", unused=_UNUSED)
 def list_tokens(run: Session) -> Answer:
     """List tokens, without their secrets.
 

@@ -55,7 +55,7 @@ def add(
     return Answer(made, said, notes=[warning] if warning is not None else [])
 
 
-@commands.add("list", existing=False, unused=_UNUSED)
+@commands.add("list", unused=_UNUSED)
 def list_peers(run: Session, tenant: Tenant = LOCAL_TENANT) -> Answer:
     """List the agents that are trusted.
 
