@@ -39,7 +39,9 @@ class JsonClient:
     def __init__(
         self, url: str, token: str | None, timeout: float, connections: int, max_bytes: int | None = None
     ) -> None:
-        wrong = ValidationError(f"{url!r} is not a server's address; write for example {DEFAULT_URL}", field="url")
+        # What follows a colon or comes before an @ may be a password.
+        shown = "this" if "@" in url or ":" in url.partition("://")[2] else repr(url)
+        wrong = ValidationError(f"{shown} is not a server's address; write for example {DEFAULT_URL}", field="url")
         try:
             parts = urlsplit(url)
             self._port = parts.port
