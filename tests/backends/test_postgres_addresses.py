@@ -49,3 +49,7 @@ def test_each_host_is_asked_by_itself() -> None:
         ("three", ""),
     ]
     assert {one.parameters["target_session_attrs"] for one in each} == {"any"}
+
+
+def test_what_other_drivers_write_for_tls_is_understood_as_libpq_does() -> None:
+    assert parse_address("postgresql://alice@one/memories?ssl=true").parameters["sslmode"] == "require"

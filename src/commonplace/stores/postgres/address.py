@@ -82,8 +82,9 @@ def parse_address(url: str) -> Address:
     check_login(url)
     ours = {name: value for name, value in query if name in _OURS}
     rest = urlencode([(name, value) for name, value in query if name not in ours])
-    known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
-    strange = [name for name, _ in query if name not in known and name not in _OURS]
+    # libpq lists all it knows but ssl=true, which JDBC writes and it takes for sslmode=require.
+    known = {"ssl", *_OURS, *(option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults())}
+    strange = [name for name, _ in query if name not in known]
     if strange:
         # What comes before an @ may be a part of a password.
         named = "one of its parameters" if "@" in parts.query else repr(strange[0])
