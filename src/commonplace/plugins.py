@@ -83,12 +83,14 @@ def store_exists(url: str) -> bool:
 def opener(url: str) -> Callable[..., object]:
     """What opens such a URL; raises where there is no such backend, or a package that it needs is missing. Nothing is
     opened, nor anything imported that takes long."""
-    scheme, separator, _ = url.partition("://")
-    if not separator:
-        raise ValidationError(f"{url!r} is not a store URL; write for example sqlite://./memories.db", field="store")
-    if scheme in BUILT_IN:
-        from commonplace.stores.urls import split_options
+    from commonplace.stores.urls import has_scheme, split_options
 
+    if not has_scheme(url):  # it is not quoted: it may hold a password
+        raise ValidationError(
+            "what names the store is not a store URL; write for example sqlite://./memories.db", field="store"
+        )
+    scheme = url.partition("://")[0]
+    if scheme in BUILT_IN:
         split_options(url)
         if scheme in _NEEDS:
             _require(scheme, *_NEEDS[scheme])

@@ -15,13 +15,16 @@ from commonplace.wire.errors import OperatorActionRequired, ValidationError
     [
         ("postgresql://", "it names no database"),
         ("postgresql://127.0.0.1:5432", "it names no database"),
-        ("postgresql://127.0.0.1:none/x", "'none' is no port"),
-        ("postgresql://127.0.0.1/x?colour=blue", "colour"),
+        ("postgresql://127.0.0.1:none/x", "its port is no number"),
+        (
+            "postgresql://127.0.0.1/x?colour=blue",
+            "'colour' is no parameter; there are schema, pool, reads and those of libpq",
+        ),
         ("postgresql://127.0.0.1/x?schema=No!", "schema must be a plain name"),
         ("postgresql://127.0.0.1/x?schema=pg_catalog", "schema must be a plain name"),
         ("postgresql://127.0.0.1/x?pool=0", "pool must be a number of connections from 1 to 100"),
         ("postgresql://127.0.0.1/x?pool=many", "pool must be a number of connections from 1 to 100"),
-        ("postgresql://127.0.0.1/x?reads=whoever", "reads must be primary or any, not 'whoever'"),
+        ("postgresql://127.0.0.1/x?reads=whoever", "reads must be primary or any"),
         ("postgres://[::1/x", "this is no address of a PostgreSQL database"),
     ],
 )
@@ -46,3 +49,7 @@ def test_each_host_is_asked_by_itself() -> None:
         ("three", ""),
     ]
     assert {one.parameters["target_session_attrs"] for one in each} == {"any"}
+
+
+def test_what_other_drivers_write_for_tls_is_understood_as_libpq_does() -> None:
+    assert parse_address("postgresql://alice@one/memories?ssl=true").parameters["sslmode"] == "require"

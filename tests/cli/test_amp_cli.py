@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -309,3 +311,24 @@ def test_both_commands_share_one_store(amp: AmpCli, capsys: pytest.CaptureFixtur
 )
 def test_each_operation_has_its_route(operation: str, request_: dict[str, Any], method: str, path: str) -> None:
     assert route(operation, request_)[:2] == (method, path)
+
+
+def test_a_redirect_is_a_failure_also_with_a_document_that_reads_as_success(amp: AmpCli) -> None:
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(302)
+            self.send_header("Location", "https://alice:s3cret@memory.example/amp/store?key=s3cret")
+            self.end_headers()
+            self.wfile.write(b'{"success": true, "id": "x", "namespace": "default"}')
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        ran = amp(*LESSON, "--url", f"http://127.0.0.1:{server.server_address[1]}")
+        server.shutdown()
+    assert (ran.code, ran.out) == (2, "")
+    assert "answered 302, a redirect to https://memory.example, which is not followed" in ran.err
+    assert "s3cret" not in ran.err

@@ -115,9 +115,39 @@ def test_a_memory_survives_as_a_document() -> None:
     [
         ("postgresql://alice:secret@db.example/memories", "postgresql://…@db.example/memories"),
         ("postgresql://alice:p@ss@db.example/memories", "postgresql://…@db.example/memories"),
+        ("postgresql://alice:s3?cret@db.example/m?pool=2", "postgresql://…@db.example/m?pool=2"),
+        ("postgresql://alice:s3/cr#et@db.example/m", "postgresql://…@db.example/m"),
+        ("postgresql://alice:12?a=b@db.example/m", "postgresql://…@db.example/m"),
+        ("postgresql:/alice:secret@db.example/m", "…@db.example/m"),
+        ("postgresql:alice:secret@db.example/m?x=y://z", "…@db.example/m?x=y://z"),
+        (
+            "postgresql://db.example/m?user=alice@corp&password=abc",
+            "postgresql://db.example/m?user=alice@corp&password=…",
+        ),
+        (
+            "letta://h/n?embeddings=http://bob:secret@models.example/v1",
+            "letta://h/n?embeddings=http://…@models.example/v1",
+        ),
         ("mem0://x?api_key=abc&token=def", "mem0://x?api_key=…&token=…"),
         ("sqlite:///data/commonplace.db", "sqlite:///data/commonplace.db"),
     ],
 )
 def test_no_password_is_shown(url: str, shown: str) -> None:
     assert shown_url(url) == shown
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://alice:s3%2Fcr%3Fet@db.example:5432/memories?pool=2",
+        "postgresql://alice@one:1,two:2,[::1]:3/memories?user=alice@corp",
+        "postgresql:///memories?host=/var/run&user=alice@corp",
+        "letta://127.0.0.1:8283/n?embeddings=http://bob:secret@models.example/v1",
+        f"postgresql://alice@{','.join(['db.example'] * 99)}/memories",
+        "sqlite:///srv/alice@work/why?/m.db",
+        "mem0:///srv/alice@work",
+    ],
+)
+def test_a_url_that_can_be_read_is_not_refused_for_its_characters(url: str) -> None:
+    split_options(url)
+    parse_store_url(url)

@@ -7,6 +7,9 @@ import http.client
 import socket
 import ssl
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -101,3 +104,68 @@ def test_a_port_that_speaks_something_else() -> None:
         port = other.getsockname()[1]
         assert f"127.0.0.1:{port} could not be reached" in _asked(f"http://127.0.0.1:{port}")
         assert "it does not speak TLS" in _asked(f"https://127.0.0.1:{port}")
+
+
+@contextmanager
+def _answering(status: int, location: str | None) -> Iterator[str]:
+    """The address of a server that says the same to everyone, with a document as a good answer has it."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            if location is not None:
+                self.send_header("Location", location)
+            self.send_header("Content-Length", "16")
+            self.end_headers()
+            self.wfile.write(b'{"status": "ok"}')
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+
+
+@pytest.mark.parametrize("status", [300, 301, 302, 303, 304, 307, 308, 399])
+def test_whatever_is_no_success_is_a_failure_also_with_a_document(status: int) -> None:
+    with _answering(status, None) as url:
+        assert _asked(url) == f"127.0.0.1 answered {status}"
+
+
+@pytest.mark.parametrize(
+    ("location", "address"),
+    [
+        ("https://memory.example/v0/health", "https://memory.example"),
+        ("https://memory.example:8420/memory/v0/health?token=s3cret", "https://memory.example:8420/memory"),
+        ("https://alice:s3cret@memory.example/v0/health", "https://memory.example"),
+        ("https://login.example/s3cret?next=s3cret#s3cret", "https://login.example"),
+        ("//other.example/v0/health", "http://other.example"),
+        ("https://[::1]:8420/v0/health", "https://[::1]:8420"),
+    ],
+)
+def test_a_redirect_is_told_with_the_address_to_give_instead_and_without_its_secrets(
+    location: str, address: str
+) -> None:
+    with _answering(302, location) as url:
+        said = _asked(url)
+    assert said == (
+        f"127.0.0.1 answered 302, a redirect to {address}, which is not followed; "
+        "if that is the server you mean, give that address"
+    )
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["/login?s3cret", "/v0/health/", "ftp://s3cret.example/", "https://[s3cret", "https://\x1b[2Js3cret/", ""],
+)
+def test_a_redirect_to_nowhere_else_is_told_as_that(location: str) -> None:
+    with _answering(302, location) as url:
+        said = _asked(url)
+    assert said.startswith("127.0.0.1 answered 302")
+    assert "s3cret" not in said
+    assert " to http" not in said
+    assert said.isprintable()

@@ -23,7 +23,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from commonplace.stores.base import Candidate, Entry, Page, Reach, Search, StoreSettings
 from commonplace.stores.documents import to_document, to_memory
 from commonplace.stores.mixins import page_of
-from commonplace.stores.urls import folder_of, split_options
+from commonplace.stores.urls import folder_of, shown_url, split_options
 from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
 from commonplace.wire.http_client import DEFAULT_URL
 from commonplace.wire.record import Clock, Memory, system_clock
@@ -259,7 +259,7 @@ def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | No
     folder = folder_of(place, settings.folder / "cognee" if settings.folder is not None else None)
     if folder is None:
         raise ValidationError(
-            f"{url!r} names no folder; write cognee://default or cognee:///absolute/folder", field="stores"
+            f"{shown_url(url)} names no folder; write cognee://default or cognee:///absolute/folder", field="stores"
         )
     endpoint = given.get("embeddings") or f"{DEFAULT_URL}/v1"
     dimension = int(settings.embed(["a first text"]).shape[1])

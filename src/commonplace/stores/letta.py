@@ -23,7 +23,7 @@ import numpy as np
 from commonplace.stores.base import Candidate, Entry, Page, Reach, Search, StoreSettings, Vectors
 from commonplace.stores.documents import to_document, to_memory
 from commonplace.stores.mixins import page_of
-from commonplace.stores.urls import split_options, token_of
+from commonplace.stores.urls import shown_url, split_options, token_of
 from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.http_client import DEFAULT_URL, JsonClient
 from commonplace.wire.record import Clock, Memory, system_clock
@@ -286,7 +286,9 @@ def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | No
     parts = urlsplit(address)
     prefix = parts.path.strip("/") or "commonplace"
     if not parts.netloc:
-        raise ValidationError(f"{url!r} names no server; write for example letta://127.0.0.1:8283", field="stores")
+        raise ValidationError(
+            f"{shown_url(url)} names no server; write for example letta://127.0.0.1:8283", field="stores"
+        )
     scheme = "https" if url.startswith("letta+https://") else "http"
     client = JsonClient(f"{scheme}://{parts.netloc}", token_of(given), settings.timeout, _CONNECTIONS, _MAX_ANSWER)
     endpoint = {

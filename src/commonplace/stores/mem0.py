@@ -20,7 +20,7 @@ import numpy as np
 from commonplace.stores.base import Candidate, Embed, Entry, Page, Reach, Search, StoreSettings, Vectors
 from commonplace.stores.documents import to_document, to_memory
 from commonplace.stores.mixins import page_of
-from commonplace.stores.urls import folder_of, split_options
+from commonplace.stores.urls import ENCODED, folder_of, shown_url, split_options
 from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.record import Clock, Memory, system_clock
 
@@ -69,7 +69,11 @@ class Mem0Store:
                 psycopg.connect(database, connect_timeout=5).close()
             opened = Mem0.from_config({"vector_store": store, "history_db_path": ":memory:"})
         except Exception as error:  # another process has the folder, the database is down, its password is wrong
-            raise Unavailable(f"mem0's {place} cannot be opened: {' '.join(str(error).split())}") from error
+            why = " ".join(str(error).split())
+            # Errors about the address itself quote it, with its password.
+            if database is not None and (type(error).__name__ == "ProgrammingError" or database in why):
+                raise Unavailable(f"mem0's {place} cannot be opened: its URL cannot be read", hint=ENCODED) from None
+            raise Unavailable(f"mem0's {place} cannot be opened: {why}") from error
         opened.embedding_model = _OurEmbedder(self._vector)
         if hasattr(opened.vector_store, "_bm25_encoder"):
             # mem0's own sign for "there is none": else the first write downloads one for keywords, where fastembed is
@@ -255,7 +259,7 @@ def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | No
     folder = folder_of(place, settings.folder / "mem0" if settings.folder is not None else None)
     if folder is None:
         raise ValidationError(
-            f"{url!r} names no folder; write mem0://default, mem0:///absolute/folder or mem0+postgresql://…",
+            f"{shown_url(url)} names no folder; write mem0://default, mem0:///absolute/folder or mem0+postgresql://…",
             field="stores",
         )
     return Mem0Store(folder, settings.embed)

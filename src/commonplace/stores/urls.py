@@ -29,6 +29,16 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
     "cognee": ("embeddings", "model"),
 }
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+#: Those that name a server, with who logs in and their password before its name.
+_SERVERS = (
+    *("postgresql", "postgres", "pgvector", "mem0+postgresql"),
+    *("memorywire+http", "memorywire+https", "letta", "letta+https"),
+)
+ENCODED = "/ ? # % @ and spaces in a user name or password must be percent-encoded, such as %2F for /"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*\Z")
+_LOGIN = r"(?:[^\s/?#%@]|%(?!00)[0-9A-Fa-f]{2})*@"
+_HOST = r"(?:\[[^\]\s@/]*\]|[^\s@/:,\[\]]*)(?::\d*)?"
+_PLACE = re.compile(rf"(?:{_LOGIN})?{_HOST}(?:,{_HOST})*(?:/[^@]*)?\Z")
 _SECRET = re.compile(r"(?i)(key|token|password|secret)=[^&]*")
 
 
@@ -47,13 +57,37 @@ class StoreUrl:
 
 def shown_url(url: str) -> str:
     """Without what is nobody's business: who logs in with what, and what is secret among its options."""
-    address, mark, query = url.partition("?")
-    scheme, slashes, place = address.partition("://")
-    _, at, host = place.rpartition("@")
-    return f"{scheme}{slashes}{'…@' if at else ''}{host}" + mark + _SECRET.sub(r"\1=…", query)
+    scheme, slashes, place = url.partition("://")
+    if not _SCHEME.match(scheme):
+        scheme, slashes, place = "", "", url
+    address, _, query = place.partition("?")
+    # What follows a colon may be a password that holds the question mark: hidden is rather too much than too little.
+    if "@" in query and ":" in address.partition("/")[0]:
+        address = place
+    login, at, _ = address.rpartition("@")
+    address, mark, query = place[len(login + at) :].partition("?")
+    query = re.sub(r"://[^&]*@", "://…@", _SECRET.sub(r"\1=…", query))
+    return f"{scheme}{slashes}{'…@' if at else ''}{address}{mark}{query}"
+
+
+def has_scheme(url: str) -> bool:
+    scheme, slashes, _ = url.partition("://")
+    return bool(slashes and _SCHEME.match(scheme))
+
+
+def check_login(url: str) -> None:
+    """Refuse one whose user name or password would be taken for another part of it, and then be shown as that."""
+    scheme, _, place = url.partition("://")
+    if scheme not in _SERVERS or "@" not in place:
+        return
+    address, _, query = place.partition("?")
+    settings = all("=" in each.partition("@")[0] for each in query.split("&") if "@" in each)
+    if not _PLACE.match(address) or not settings:
+        raise ValidationError(f"the URL of the {scheme}:// store cannot be read", hint=ENCODED, field="stores")
 
 
 def parse_store_url(url: str) -> StoreUrl:
+    check_login(url)
     address, mark, query = url.partition("?")
     given: dict[str, str] = {}
     rest: list[str] = []
@@ -79,6 +113,7 @@ def parse_store_url(url: str) -> StoreUrl:
 
 def split_options(url: str) -> tuple[str, dict[str, str]]:
     """A store's URL without its options, and these; one that the store does not know is the user's mistake."""
+    check_login(url)
     scheme = url.partition("://")[0]
     address, mark, query = url.rpartition("?")
     is_path = "=" not in query or ("/" in query and scheme in _PATHS)  # a question mark may be part of its name
@@ -90,7 +125,8 @@ def split_options(url: str) -> tuple[str, dict[str, str]]:
         if name not in known:
             own = f"there are {', '.join(known)}" if known else "it has none of its own"
             beside = f"; {', '.join(_OPTIONS)} are for stores after the first"
-            raise ValidationError(f"{name!r} is no setting of {scheme}://: {own}{beside}", field="stores")
+            given_name = "something" if "@" in query else repr(name)  # which may be a part of a password
+            raise ValidationError(f"{given_name} is no setting of {scheme}://: {own}{beside}", field="stores")
     return address, given
 
 
@@ -154,4 +190,5 @@ def _number(given: dict[str, str], name: str, most: float) -> float | None:
 
 
 def _wrong(name: str, value: str, wanted: str) -> ValidationError:
-    return ValidationError(f"{name}={value!r} in a store's URL must be {wanted}", field="stores")
+    shown = name if "@" in value else f"{name}={value!r}"  # what comes before an @ may be a part of a password
+    return ValidationError(f"{shown} in a store's URL must be {wanted}", field="stores")

@@ -21,7 +21,10 @@ from commonplace.wire.record import Clock, Principal, system_clock
 
 def store_url(given: str) -> str:
     """A store's URL; a folder stands for the embedded store in it."""
-    return given if "://" in given else f"sqlite://{(Path(given).expanduser() / DATABASE).absolute()}"
+    scheme, _, rest = given.partition("/")[0].partition(":")
+    # One that lacks its slashes is refused as a URL: as a folder it would be made, with a password in its name.
+    broken = scheme in plugins.BUILT_IN or "@" in rest
+    return given if "://" in given or broken else f"sqlite://{(Path(given).expanduser() / DATABASE).absolute()}"
 
 
 @dataclass(slots=True, frozen=True)
@@ -47,7 +50,8 @@ class StoreMove:
             raise NotFound(f"there is no store at {shown_url(self.source_url)}; --from names one, or its folder")
         if is_ephemeral(self.target_url):
             raise ValidationError(
-                f"what is copied to {self.target_url} is gone when the command ends; --to names a store that stays",
+                f"what is copied to {shown_url(self.target_url)} is gone when the command ends",
+                hint="--to names a store that stays",
                 field="to",
             )
         self._clock = clock

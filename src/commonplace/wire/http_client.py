@@ -9,6 +9,7 @@ import asyncio
 import http.client
 import json
 import os
+import re
 import select
 import socket
 import ssl
@@ -19,7 +20,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urljoin, urlsplit
 
 from commonplace.wire.errors import Unavailable, ValidationError, fault_of
 
@@ -27,6 +28,8 @@ _DEFAULT_PORT = 8420
 DEFAULT_URL = f"http://127.0.0.1:{_DEFAULT_PORT}"
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _NO_CONTENT = 204
+_HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
+_PATH = re.compile(r"[A-Za-z0-9._~/-]*")
 _IDLE_SECONDS = 2.0  # after which a kept connection is not used again
 
 
@@ -39,7 +42,9 @@ class JsonClient:
     def __init__(
         self, url: str, token: str | None, timeout: float, connections: int, max_bytes: int | None = None
     ) -> None:
-        wrong = ValidationError(f"{url!r} is not a server's address; write for example {DEFAULT_URL}", field="url")
+        # What follows a colon or comes before an @ may be a password.
+        shown = "this" if "@" in url or ":" in url.partition("://")[2] else repr(url)
+        wrong = ValidationError(f"{shown} is not a server's address; write for example {DEFAULT_URL}", field="url")
         try:
             parts = urlsplit(url)
             self._port = parts.port
@@ -52,6 +57,7 @@ class JsonClient:
             raise ValidationError("the token holds a character that no token has; copy it again", field="token")
         self._host, self._base = parts.hostname, parts.path.rstrip("/")
         self._secure = parts.scheme == "https"
+        self._origin = _origin(parts)
         self._timeout = timeout
         self._max_bytes = max_bytes
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -76,9 +82,12 @@ class JsonClient:
         if self._closed:
             raise Unavailable(f"the connections to {self._host} are closed; open them anew")
         loop = asyncio.get_running_loop()
-        status, answer = await loop.run_in_executor(self._pool, self._exchange, method, self._base + path, data)
+        whole = self._base + path
+        status, answer, location = await loop.run_in_executor(self._pool, self._exchange, method, whole, data)
         if status == _NO_CONTENT:
             return None
+        if 300 <= status < 400:  # whatever document comes with it: nothing was done
+            raise self._redirected(status, path, location)
         try:
             document = json.loads(answer)
         except (ValueError, RecursionError):
@@ -88,7 +97,17 @@ class JsonClient:
             raise fault_of(document) if ours else Unavailable(f"{self._host} answered {status}", status=status)
         return document
 
-    def _exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes]:
+    def _redirected(self, status: int, path: str, location: str | None) -> Unavailable:
+        to = None if location is None else _redirect_address(f"{self._origin}{self._base}{path}", path, location)
+        if to is None or to == f"{self._origin}{self._base}":
+            return Unavailable(f"{self._host} answered {status}", status=status)
+        return Unavailable(
+            f"{self._host} answered {status}, a redirect to {to}, which is not followed",
+            hint="if that is the server you mean, give that address",
+            status=status,
+        )
+
+    def _exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes, str | None]:
         connection = self._connection()
         try:
             connection.request(method, path, data, self._headers)
@@ -105,7 +124,7 @@ class JsonClient:
         else:
             with self._lock:
                 self._idle.append((connection, time.monotonic()))
-        return response.status, answer
+        return response.status, answer, response.headers["Location"]
 
     def _connection(self) -> http.client.HTTPConnection:
         with self._lock:
@@ -128,6 +147,29 @@ class JsonClient:
         for connection, _ in self._idle:
             connection.close()
         self._idle.clear()
+
+
+def _origin(parts: SplitResult) -> str:
+    """Without who logs in."""
+    host = parts.hostname or ""
+    port = "" if parts.port is None else f":{parts.port}"
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}"
+
+
+def _redirect_address(asked: str, path: str, location: str) -> str | None:
+    """The server that a redirect of what was asked leads to, with what comes before the path there; None where it is
+    none. Nothing else of it is told: what logs in, a query and another path may be secrets."""
+    try:
+        parts = urlsplit(urljoin(asked, location))
+        origin = _origin(parts)
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not _HOST.fullmatch(parts.hostname or ""):
+        return None
+    plain = path.partition("?")[0]
+    before = parts.path.removesuffix(plain) if parts.path.endswith(plain) and _PATH.fullmatch(parts.path) else ""
+    same = origin == _origin(urlsplit(asked))
+    return None if same and not parts.path.endswith(plain) else origin + before
 
 
 def unreachable(error: Exception, host: str, port: int, *, secure: bool, ours: bool = True) -> str:

@@ -258,6 +258,27 @@ def test_runs_come_page_by_page_and_by_job(subject: Subject, run: Any) -> None:
             run(lifecycle.runs(WHO, limit=limit))
 
 
+def test_runs_of_a_job_that_is_not_registered_any_more_are_found(subject: Subject, run: Any) -> None:
+    own = ConsolidateJob(subject.engine._core)
+    own.name = "tidy"
+    lifecycle = subject.engine.lifecycle
+    registered = lifecycle._jobs
+    lifecycle.use(own)
+    for text in ("one", "two"):
+        note(subject, run, text)
+        subject.clock.advance(SETTLED_MS)
+        perform(subject, run, "tidy")
+    lifecycle._jobs = registered  # as a process has it that knows nothing of this job
+    for listed in (lifecycle.runs, lifecycle.summaries):
+        newest, oldest = run(listed(WHO, job="tidy"))
+        assert run(listed(WHO, job="tidy", before=newest["id"])) == [oldest]
+        assert run(listed(WHO, job="tidy", before=oldest["id"])) == [], "the page after the last"
+        stranger = Principal("bob", role="reader", agents=("other",))
+        for who, job in ((WHO, "nothing"), (stranger, "tidy")):
+            with pytest.raises(ValidationError, match=f"there is no job '{job}'; there are "):
+                run(listed(who, job=job))
+
+
 def test_many_actions_are_counted_and_the_first_are_shown(subject: Subject, run: Any) -> None:
     for i in range(SHOWN_ACTIONS + 3):
         note(subject, run, f"number {i}", keep=False, confidence=0.1)

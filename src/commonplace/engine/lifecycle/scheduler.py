@@ -165,15 +165,19 @@ class Lifecycle:
     ) -> list[dict[str, Any]]:
         """What runs did to memories the caller may use and why, the newest first; `before` is the id of the last one
         seen. Each has its actions: `Engine.undo` takes one back by the memory's id, `undo` all of them."""
-        self._check_job(job)
-        return await run_log.runs(self._core, who, job=job, limit=limit, before=before)
+        found = await run_log.runs(self._core, who, job=job, limit=limit, before=before)
+        if not found:
+            await self._check_job(who, job)
+        return found
 
     async def summaries(
         self, who: Principal, *, job: str | None = None, limit: int = 20, before: str | None = None
     ) -> list[dict[str, Any]]:
         """As `runs`, without the actions: `done` says how many of what, `content` the first text."""
-        self._check_job(job)
-        return await run_log.summaries(self._core, who, job=job, limit=limit, before=before)
+        found = await run_log.summaries(self._core, who, job=job, limit=limit, before=before)
+        if not found:
+            await self._check_job(who, job)
+        return found
 
     async def show(self, who: Principal, run_id: str) -> dict[str, Any]:
         """One of them."""
@@ -276,9 +280,12 @@ class Lifecycle:
             raise NotFound(self._no_job(name))
         return self._jobs[name]
 
-    def _check_job(self, name: str | None) -> None:
-        """As a condition of a list; None is all of them."""
-        if name is not None and name not in self._jobs:
+    async def _check_job(self, who: Principal, name: str | None) -> None:
+        """As a condition of a list; None is all of them. One that only another process, or an earlier one, has is known
+        by its runs."""
+        if name is None or name in self._jobs:
+            return
+        if not await run_log.summaries(self._core, who, job=name, limit=1):
             raise ValidationError(self._no_job(name), field="job")
 
     def _no_job(self, name: str) -> str:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from commonplace.stores.urls import ENCODED, check_login
 from commonplace.wire.errors import ValidationError
 
 SCHEMA, POOL = "commonplace", 8
@@ -76,25 +77,33 @@ def parse_address(url: str) -> Address:
     try:
         parts = urlsplit(url)
         query = parse_qsl(parts.query, keep_blank_values=True)
-    except ValueError as error:
-        raise _wrong(str(error)) from None
+    except ValueError:
+        raise _wrong("it cannot be read") from None
+    check_login(url)
     ours = {name: value for name, value in query if name in _OURS}
     rest = urlencode([(name, value) for name, value in query if name not in ours])
+    # libpq lists all it knows but ssl=true, which JDBC writes and it takes for sslmode=require.
+    known = {"ssl", *_OURS, *(option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults())}
+    strange = [name for name, _ in query if name not in known]
+    if strange:
+        # What comes before an @ may be a part of a password.
+        named = "one of its parameters" if "@" in parts.query else repr(strange[0])
+        raise _wrong(f"{named:.80} is no parameter; there are {', '.join(_OURS)} and those of libpq")
     try:
         given = conninfo_to_dict(f"postgresql://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else ""))
-    except psycopg.ProgrammingError as error:
-        raise _wrong(f"{' '.join(str(error).split())}; there are schema, pool and those of libpq") from None
+    except psycopg.ProgrammingError:  # whose text quotes the URL, or a part of it
+        raise _wrong("it cannot be read") from None
     if not given.get("dbname"):
         raise _wrong("it names no database")
     if not all(port.isdecimal() for port in str(given.get("port") or "5432").split(",") if port):
-        raise _wrong(f"{given['port']!r:.80} is no port")
+        raise _wrong("its port is no number")
     schema, pool, reads = ours.get("schema", SCHEMA), ours.get("pool", str(POOL)), ours.get("reads", "primary")
     if not _NAME.fullmatch(schema) or schema.startswith("pg_"):
-        raise _wrong(f"schema must be a plain name of small letters, digits and _, not {schema!r:.80}")
+        raise _wrong("schema must be a plain name of small letters, digits and _")
     if not pool.isdecimal() or not 1 <= int(pool) <= _MAX_POOL:
-        raise _wrong(f"pool must be a number of connections from 1 to {_MAX_POOL}, not {pool!r:.80}")
+        raise _wrong(f"pool must be a number of connections from 1 to {_MAX_POOL}")
     if reads not in _READS:
-        raise _wrong(f"reads must be {' or '.join(_READS)}, not {reads!r:.80}")
+        raise _wrong(f"reads must be {' or '.join(_READS)}")
     # Compiling a plan takes longer than running any of ours; and a filtered search must not end with the first few.
     ours_first = f"-c search_path={schema},public -c jit=off -c hnsw.iterative_scan=strict_order"
     options = f"{ours_first} {given.get('options') or ''}".rstrip()
@@ -102,6 +111,9 @@ def parse_address(url: str) -> Address:
 
 
 def _wrong(why: str) -> ValidationError:
+    """Nothing of the URL is in it but what cannot be a part of a password."""
     return ValidationError(
-        f"this is no address of a PostgreSQL database: {why}", hint=f"write for example {_EXAMPLE}", field="store"
+        f"this is no address of a PostgreSQL database: {why}",
+        hint=f"write for example {_EXAMPLE}; {ENCODED}",
+        field="store",
     )
