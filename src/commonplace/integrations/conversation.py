@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from commonplace.integrations.access import MemoryAccess, require_done
+from commonplace.interface.base import check_ids
 from commonplace.wire.canonical import minted_at
 from commonplace.wire.errors import NotFound, Unavailable
 from commonplace.wire.models import ForgetResponse
@@ -29,6 +30,7 @@ class Conversation:
     def __init__(self, access: MemoryAccess, framework: str, session_id: str) -> None:
         if not session_id:
             raise ValueError("a session needs an id, such as a thread's or a user's")
+        check_ids(session_id=session_id)
         self._access = access
         self._framework = framework
         self._session_id = session_id
