@@ -115,6 +115,19 @@ def test_a_shell_completes_by_it(cli: Any, remember: Callable[..., str], program
 # the agents that a shell offers
 
 
+#: Each means something to some shell.
+ODD_NAMES = (
+    "al\\$(touch x)", "al$(touch${IFS}x)", "al`touch x`", "al;x", "al x", "al'x", 'al"x', "al|x", "-al", "al:x", "al*"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_no_agent_is_offered_whose_name_a_shell_would_run(remember: Callable[..., str], name: str) -> None:
+    remember("Alice drinks tea", f"--agent={name}")
+    remember("Alice drinks tea", "--agent", "zoë.b+c@d-e_1")
+    assert agent_names(None) == ["zoë.b+c@d-e_1"]
+
+
 def test_agents_are_those_of_the_store_that_the_line_names(
     cli: Any, remember: Callable[..., str], tmp_path: Path
 ) -> None:

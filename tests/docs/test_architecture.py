@@ -173,7 +173,8 @@ def perform(
     async def scenario() -> Server:
         clock = FakeClock()
         store = CountingStore(SqliteStore(folder / "commonplace.db", clock) if kind == "sqlite" else InMemory(clock))
-        engine = await Engine.open(store, HashingEmbedder(), clock=clock, settings=Settings(folder=folder))  # type: ignore[arg-type]
+        settings = Settings(folder=folder, store="as if it were opened by its URL")
+        engine = await Engine.open(store, HashingEmbedder(), clock=clock, settings=settings)  # type: ignore[arg-type]
         headers = {}
         if token:
             headers["authorization"] = f"Bearer {(await engine.tokens.create(WHO, role='admin', name='owner'))[1]}"

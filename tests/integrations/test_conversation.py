@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from adapter_cases import STAGES
 
-from commonplace import Memory, SyncMemory
+from commonplace import SyncMemory
 from commonplace.integrations.access import MemoryAccess, PendingReview
 from commonplace.integrations.conversation import Conversation, Message
+from commonplace.wire.canonical import mint_id, minted_at
+from commonplace.wire.times import DAY_MS
 
 
 class Session:
@@ -64,7 +66,12 @@ def test_messages_that_were_given_at_once_keep_their_order(governed: SyncMemory)
     assert session.read(3) == told[2:]
 
 
-def test_several_that_waited_and_were_approved_the_other_way_round(governed: SyncMemory) -> None:
+@pytest.mark.parametrize("ahead", [0, 365 * DAY_MS])
+def test_several_that_waited_and_were_approved_the_other_way_round(
+    governed: SyncMemory, monkeypatch: pytest.MonkeyPatch, ahead: int
+) -> None:
+    """Also where ids are minted ahead of the clock, as they are after it was set back."""
+    monkeypatch.setattr(mint_id.__self__, "_last_ms", minted_at(mint_id(0)) + ahead)
     session = Session(governed)
     told = [f"{STAGES} {number}" for number in range(20)]
     for line in told:
@@ -82,13 +89,14 @@ def test_the_latest_of_a_long_session_take_a_page_or_two(memory: SyncMemory, mon
     for number in range(60):
         session.say(f"line {number}")
     asked: list[int] = []
-    plain = Memory.list
+    kind = type(session.access.memory)
+    plain = kind.list
 
-    async def counted(self: Memory, *args: Any, **named: Any) -> Any:
+    async def counted(self: Any, *args: Any, **named: Any) -> Any:
         asked.append(named["limit"])
         return await plain(self, *args, **named)
 
-    monkeypatch.setattr(Memory, "list", counted)
+    monkeypatch.setattr(kind, "list", counted)
     assert session.read(2) == ["line 58", "line 59"]
     assert len(asked) <= 2
     assert asked[0] < 60

@@ -64,7 +64,8 @@ class Conversation:
         """The memories of the messages that were written last, the last one first.
 
         A list goes by when something was kept, which is later for what had to wait for a person; an id is given when it
-        is written. Nothing is kept before it is written, so the reading ends where all the rest was kept earlier."""
+        is written. Nothing is kept before it is written, so the reading ends where all the rest was kept earlier. After
+        a clock was set back, ids are ahead of it: by how much, those that did not wait show."""
         found: list[dict[str, Any]] = []
         cursor = None
         while limit is None or limit > 0:
@@ -78,7 +79,8 @@ class Conversation:
                 break
             if limit is None or rest_kept_by is None or len(found) < limit:
                 continue
-            if minted_at(found[limit - 1]["id"]) > rest_kept_by:
+            ahead = max(0, *(minted_at(each["id"]) - each["created_at"] for each in found))
+            if minted_at(found[limit - 1]["id"]) > rest_kept_by + ahead:
                 break
         return found[:limit] if limit is None or limit > 0 else []
 

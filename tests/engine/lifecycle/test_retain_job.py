@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from crash import gone_after
 
+from commonplace.config import GovernanceConfig
 from commonplace.engine.governance.reviews import Decision
 from commonplace.engine.lifecycle.retain_job import RetainJob
 from commonplace.engine.memory import expire
@@ -55,6 +56,16 @@ def test_what_waits_for_approval_is_erased_and_its_review_closed(subject: Subjec
     assert [each["id"] for each in run(subject.engine.reviews.list(WHO, "pending"))] == [other]
     with pytest.raises(Conflict):
         run(subject.engine.reviews.decide(WHO, review, Decision(True)))
+
+
+def test_what_nobody_decided_in_time_is_erased_when_it_is_due(subject: Subject, run: Any) -> None:
+    subject.engine.settings.governance = GovernanceConfig(review_days=1)
+    stage(subject, run, "a secret address", privacy={"retain": 5})
+    subject.clock.advance(2 * DAY_MS)
+    run(subject.engine.lifecycle.run(WHO, "expire"))
+    subject.clock.advance(3 * DAY_MS)
+    assert retain(subject, run) == {"erased": 1, "overdue": 0, "late_ms": 0}
+    assert "secret" not in repr(run(subject.store.records("local", "review")))
 
 
 @pytest.mark.parametrize("action", ["review", "reject"])
@@ -161,6 +172,16 @@ def test_an_edit_that_ends_earlier_is_kept_to(subject: Subject, run: Any) -> Non
     subject.clock.advance(40 * DAY_MS)
     assert retain(subject, run)["overdue"] == 0
     assert run(subject.store.records("local", PROMISE)) == []
+
+
+def test_what_a_process_of_an_earlier_version_stages_later_is_found_within_a_day(subject: Subject, run: Any) -> None:
+    assert retain(subject, run)["erased"] == 0
+    stage(subject, run, "a secret address", privacy={"retain": 1})
+    (promise,) = run(subject.store.records("local", PROMISE))
+    run(subject.store.transact("local", lambda tx: tx.drop_record(PROMISE, promise.key)))
+    subject.clock.advance(DAY_MS)
+    assert retain(subject, run) == {"erased": 1, "overdue": 0, "late_ms": 0}
+    assert "secret" not in repr(run(subject.store.records("local", "review")))
 
 
 def test_reviews_of_an_earlier_version_are_found_and_recorded(subject: Subject, run: Any) -> None:

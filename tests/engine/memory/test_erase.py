@@ -10,6 +10,7 @@ import pytest
 from stored_records import stored_records
 from tampering import traces
 
+from commonplace.config import GovernanceConfig
 from commonplace.engine.governance.decisions import Decision
 from commonplace.engine.types import Draft, Forget
 from commonplace.stores.base import Entry
@@ -17,6 +18,7 @@ from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import WHO, FakeClock, Subject, open_subject
 from commonplace.wire.errors import Conflict, Forbidden, ValidationError
 from commonplace.wire.record import Principal
+from commonplace.wire.times import DAY_MS
 
 YES, NO = Decision(True, "Bob"), Decision(False, "Bob")
 
@@ -118,6 +120,21 @@ def test_a_person_is_erased_from_every_agent(subject: Subject, run: Any) -> None
     assert [m.id for m in run(subject.list("two"))] == [kept["bob"]]
     assert run(subject.engine.reviews.list(WHO)) == [], "nothing about her waits any more"
     assert run(subject.engine.ledger.verify(WHO)).first_bad is None
+
+
+@pytest.mark.parametrize("by_id", [False, True])
+def test_what_a_review_quotes_is_erased_also_when_nobody_decided_in_time(
+    subject: Subject, run: Any, by_id: bool
+) -> None:
+    subject.engine.settings.governance = GovernanceConfig(review_days=1)
+    draft = Draft("one", "semantic", "MARK likes tea", user_id="alice")
+    staged = run(subject.engine.remember(WHO, draft, approval={"content": draft.content}))
+    subject.clock.advance(2 * DAY_MS)
+    run(subject.engine.lifecycle.run(WHO, "expire"))
+    assert [each["status"] for each in run(subject.engine.reviews.list(WHO, "expired"))] == ["expired"]
+    request = Forget("one", id=staged.id, hard_delete=True) if by_id else ABOUT_ALICE
+    assert list(run(subject.engine.forget(WHO, request)).ids) == [staged.id]
+    assert "MARK" not in stored_records(subject, run)
 
 
 def test_one_agent_is_meant_unless_all_are_asked_for(subject: Subject, run: Any) -> None:

@@ -6,9 +6,14 @@ said.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from commonplace.cli.support.command import OPERATOR
+
+#: Whoever may write may call an agent as they like, and a shell evaluates what it is offered: nothing that means
+#: something to one.
+_PLAIN = re.compile(r"\w[\w.@+-]*\Z")
 
 
 def agent_names(data: Path | None) -> list[str]:
@@ -30,4 +35,5 @@ def _read(data: Path | None) -> list[str]:
     from commonplace.stores.sqlite.reads import peek_agent_names
 
     may_show = Redactor(config.redaction, config.data).is_name
-    return [name for name in peek_agent_names(database, OPERATOR.tenant) if may_show(name)]
+    names = peek_agent_names(database, OPERATOR.tenant)
+    return [name for name in names if _PLAIN.match(name) and may_show(name)]

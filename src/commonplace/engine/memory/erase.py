@@ -87,7 +87,8 @@ async def merge_lineage(core: Core, who: Principal, memories: Sequence[Memory]) 
 
 
 async def staged_drafts(core: Core, who: Principal, reach: Reach) -> list[Memory]:
-    """What reviews quote that no memory was made of: turned down, or still waiting. As the memories they would be."""
+    """What reviews quote that no memory was made of: turned down, expired or still waiting. As the memories that they
+    would be."""
     found = []
     for record in await core.primary.records(who.tenant, REVIEW):
         review = record.value
@@ -110,10 +111,10 @@ def erase_drafts(
     reason: str | None = None,
     waiting: bool = False,
 ) -> list[str]:
-    """Take staged writes out of the reviews that quote them: those turned down, and with `waiting` those that still
-    wait, which are turned down by it."""
+    """Take staged writes out of the reviews that quote them: those turned down or expired, and with `waiting` those
+    that still wait, which are turned down by it."""
     done = []
-    statuses = ("rejected", "pending") if waiting else ("rejected",)
+    statuses = ("rejected", "expired", "pending") if waiting else ("rejected", "expired")
     for id in ids:
         quoted = [r for r in tx.records_about(id) if r.kind == REVIEW and r.value.get("memory_id") == id]
         if not any(r.value["status"] in statuses and r.value["agent_id"] == agent_id for r in quoted):

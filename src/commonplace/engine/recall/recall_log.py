@@ -108,7 +108,7 @@ class RecallLog:
         if self._core.settings.folder is not None and not self._core.settings.store:
             # An object of the program's own has no address: what it is owed is known by its ledger alone, which is
             # asked for while it answers.
-            with suppress(Fault):
+            with suppress(Exception):  # an object of others may raise anything; who recalled has their answer
                 await self._first_hash(recalled.who.tenant)
         self.hold([recalled])
         full = len(self._waiting) >= _MAX_WAITING and not self.failures  # of a store that fails the timer takes care
