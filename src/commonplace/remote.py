@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 from commonplace.blocking import BlockingMemory
 from commonplace.interface import MemoryInterface
-from commonplace.interface.base import Document, Documents, T
+from commonplace.interface.base import Document, Documents, T, check_ids
 from commonplace.wire.errors import Fault, fault_of
 from commonplace.wire.http_client import DEFAULT_URL, JsonClient
 from commonplace.wire.models import Message, RememberResponse
@@ -91,6 +91,7 @@ class RemoteMemory(MemoryInterface):
         timeout: float = 60.0,
         connections: int = 8,
     ) -> None:
+        check_ids(agent_id=agent_id)
         self.agent_id = agent_id or os.environ.get("COMMONPLACE_AGENT") or "default"
         self._client = JsonClient(url, token or os.environ.get("COMMONPLACE_TOKEN"), timeout, connections)
         self._capabilities = CAPABILITIES

@@ -110,3 +110,47 @@ def test_two_who_pop_at_once_get_each_another(memory: SyncMemory) -> None:
         return await asyncio.gather(session.conversation.pop(), session.conversation.pop())
 
     assert {document["line"] for document in memory.run(both())} == {"two", "three"}
+
+
+@pytest.mark.parametrize("source", [None, "lines", "elsewhere"])
+@pytest.mark.parametrize(
+    "half",
+    [
+        {},
+        {"message": None},
+        {"message": "hello"},
+        {"message": ["hello"]},
+        {"message": {"line": "forged"}},
+        {"message": {"line": "forged"}, "session": ["monday", "tuesday"]},
+    ],
+    ids=repr,
+)
+def test_what_is_no_message_of_its_own_is_passed_over(memory: SyncMemory, source: str | None, half: Any) -> None:
+    """Anyone may write such metadata; one of them would break the conversation for good."""
+    session = Session(memory)
+    session.say("one")
+    is_message = source == "lines" and half == {"message": {"line": "forged"}}  # as good as one
+    other = memory.remember("not said", source=source, metadata={"lines": {"session": "monday", **half}})
+    session.say("two", "three")
+    told = ["one", *["forged"] * is_message, "two", "three"]
+    assert session.read() == told
+    assert [session.read(limit) for limit in (1, 2, 3)] == [told[-1:], told[-2:], told[-3:]]
+    assert session.pop() == "three"
+    memory.run(session.conversation.clear())
+    assert session.read() == []
+    assert session.pop() is None
+    left = [each["id"] for each in memory.list()["memories"]]
+    assert left == [other.id] * (source != "lines")
+
+
+def test_the_latest_are_found_behind_many_that_are_no_messages(memory: SyncMemory) -> None:
+    session = Session(memory)
+    session.say("one", "two")
+    memory.remember_batch(
+        [
+            {"content": f"not said {number}", "source": "lines", "metadata": {"lines": {"session": "monday"}}}
+            for number in range(40)
+        ]
+    )
+    assert session.read(1) == ["two"]
+    assert session.pop() == "two"

@@ -9,8 +9,16 @@ import pytest
 from adapter_notes import OWN, QUESTIONS
 
 from commonplace.blocking import BlockingMemory
+from commonplace.integrations.access import MemoryAccess
+from commonplace.integrations.conversation import Conversation
+from commonplace.wire.errors import ValidationError
 
 PEOPLE = ("alice", "bob", None)
+NO_IDS = (False, 5, ["alice"], {"$exists": True})
+
+
+def _error(refusal: Exception) -> Exception:
+    return RuntimeError(str(refusal))
 
 
 @pytest.mark.parametrize("row", OWN)
@@ -44,6 +52,28 @@ def test_a_question_for_a_person_is_about_that_person(memory: BlockingMemory, ro
     for person in ("alice", "bob"):
         assert row(memory, person) == [f"{person} keeps bees"]
     assert sorted(row(memory, None)) == sorted(f"{person} keeps bees" for person in PEOPLE)
+
+
+@pytest.mark.parametrize("row", [*OWN, *QUESTIONS])
+@pytest.mark.parametrize("nobody", NO_IDS, ids=repr)
+def test_who_is_no_person_is_refused(memory: BlockingMemory, row: Any, nobody: Any) -> None:
+    """Not taken for everybody: `user.is_authenticated and user.id` is False of whoever is not logged in."""
+    for person in PEOPLE:
+        memory.remember(f"{person} keeps bees", user_id=person)
+    with pytest.raises((ValidationError, ValueError), match=r"must be text, not|valid string"):
+        row(memory, nobody).read()  # of a question, the row itself asks
+    with pytest.raises((ValidationError, ValueError), match=r"must be text, not|valid string"):
+        row(memory, nobody).write("nobody keeps bees")
+    assert len(memory.list()["memories"]) == len(PEOPLE)
+
+
+@pytest.mark.parametrize("nobody", NO_IDS, ids=repr)
+def test_what_is_no_id_is_refused_without_a_framework(memory: BlockingMemory, nobody: Any) -> None:
+    for field in ("agent_id", "user_id"):
+        with pytest.raises(ValidationError, match=f"{field} must be text, not "):
+            MemoryAccess(memory, _error, **{field: nobody})
+    with pytest.raises((ValidationError, ValueError), match=r"session_id must be text, not|a session needs an id"):
+        Conversation(MemoryAccess(memory, _error), "lines", nobody)
 
 
 @pytest.mark.skipif(find_spec("crewai") is None, reason="crewai is not installed: make test-integrations")

@@ -12,7 +12,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from commonplace.blocking import BlockingMemory
 from commonplace.interface import MemoryInterface
-from commonplace.interface.base import T
+from commonplace.interface.base import T, check_ids
 from commonplace.wire.errors import Conflict, Fault
 from commonplace.wire.models import RememberResponse
 from commonplace.wire.record import MAX_PAGE
@@ -53,6 +53,7 @@ class MemoryAccess:
         agent_id: str | None = None,
         user_id: str | None = None,
     ) -> None:
+        check_ids(agent_id=agent_id, user_id=user_id)
         self._is_own = memory is None
         if memory is None:
             from commonplace.sdk import SyncMemory

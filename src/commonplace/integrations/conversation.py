@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from commonplace.integrations.access import MemoryAccess, require_done
+from commonplace.interface.base import check_ids
 from commonplace.wire.canonical import minted_at
 from commonplace.wire.errors import NotFound, Unavailable
 from commonplace.wire.models import ForgetResponse
@@ -29,10 +30,11 @@ class Conversation:
     def __init__(self, access: MemoryAccess, framework: str, session_id: str) -> None:
         if not session_id:
             raise ValueError("a session needs an id, such as a thread's or a user's")
+        check_ids(session_id=session_id)
         self._access = access
         self._framework = framework
         self._session_id = session_id
-        self._filter = access.own({f"{framework}.session": session_id})
+        self._filter = access.own({f"{framework}.session": session_id, "source": framework})
 
     async def add(self, messages: Sequence[Message]) -> None:
         """Keeps all that may be kept; then raises for the first that may not."""
@@ -41,7 +43,7 @@ class Conversation:
     async def messages(self, limit: int | None = None) -> list[dict[str, Any]]:
         """The latest, as the framework wrote them, the oldest first."""
         found = await self._latest(limit)
-        return [memory["metadata"][self._framework]["message"] for memory in reversed(found)]
+        return [self._document(memory) for memory in reversed(found)]
 
     async def pop(self) -> dict[str, Any] | None:
         """Forgets the latest and gives it; two who do so at once get different ones."""
@@ -52,8 +54,7 @@ class Conversation:
                 continue
             _require_all(gone)
             if gone.forgotten_ids:
-                document: dict[str, Any] = found[0]["metadata"][self._framework]["message"]
-                return document
+                return self._document(found[0])
         return None
 
     async def clear(self) -> None:
@@ -70,7 +71,8 @@ class Conversation:
         while limit is None or limit > 0:
             wanted = MAX_PAGE if limit is None or cursor else min(limit + _MORE, MAX_PAGE)
             page = await self._page(wanted, cursor)
-            found = sorted((*found, *page["memories"]), key=lambda memory: str(memory["id"]), reverse=True)
+            told = [memory for memory in page["memories"] if self._is_message(memory)]
+            found = sorted((*found, *told), key=lambda memory: str(memory["id"]), reverse=True)
             cursor = page.get("next_cursor")
             rest_kept_by = page["memories"][-1]["created_at"] if page["memories"] else None
             if cursor is None:
@@ -84,6 +86,15 @@ class Conversation:
 
     async def _page(self, limit: int, cursor: str | None = None) -> dict[str, Any]:
         return await self._access.memory.list(filter=self._filter, limit=limit, cursor=cursor, **self._access.scope)
+
+    def _is_message(self, memory: dict[str, Any]) -> bool:
+        """Whether it is what `_draft` makes; anyone may write such metadata, and half of it would break the reading."""
+        kept = memory["metadata"][self._framework]
+        return kept["session"] == self._session_id and isinstance(kept.get("message"), dict)
+
+    def _document(self, memory: dict[str, Any]) -> dict[str, Any]:
+        document: dict[str, Any] = memory["metadata"][self._framework]["message"]
+        return document
 
     def _draft(self, message: Message) -> dict[str, Any]:
         kept = {

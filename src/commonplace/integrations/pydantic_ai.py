@@ -12,6 +12,7 @@ from typing import Any
 
 from commonplace.integrations.access import NO_PERSON, AnyMemory, MemoryAccess, PendingReview, require_done
 from commonplace.integrations.framework import framework
+from commonplace.interface.base import check_ids
 from commonplace.wire.errors import Conflict, Fault, NotFound, PayloadTooLarge, ValidationError
 from commonplace.wire.short_ids import shorten_id
 from commonplace.wire.times import iso
@@ -49,6 +50,8 @@ class CommonplaceToolset(FunctionToolset[Any]):
         requires_approval: bool = False,
     ) -> None:
         super().__init__(id=id, max_retries=max_retries, timeout=timeout, requires_approval=requires_approval)
+        if not callable(user_id):
+            check_ids(user_id=user_id)
         self._access = MemoryAccess(memory, _error, agent_id)
         self._user_id = user_id
         for tool in (self.remember, self.recall, self.update, self.forget):
@@ -61,10 +64,11 @@ class CommonplaceToolset(FunctionToolset[Any]):
             content: One self-contained sentence, with names instead of pronouns.
             tags: Words to group it by.
         """
+        scope = self._scope(self._user(ctx))
 
         async def work() -> dict[str, Any]:
             metadata = {"tags": tags} if tags else None
-            kept = await self._access.memory.remember(content, metadata=metadata, **self._scope(ctx))
+            kept = await self._access.memory.remember(content, metadata=metadata, **scope)
             require_done(kept)
             return {"id": shorten_id(kept.id)}
 
@@ -77,10 +81,11 @@ class CommonplaceToolset(FunctionToolset[Any]):
             query: The question, in full.
             k: How many memories at most.
         """
+        user = self._user(ctx)
 
         async def work() -> list[dict[str, Any]]:
-            whose = NO_PERSON if self._is_of_nobody(ctx) else None
-            found = await self._access.memory.recall(query, k=k, filter=whose, **self._scope(ctx))
+            whose = NO_PERSON if self._is_nobody(user) else None
+            found = await self._access.memory.recall(query, k=k, filter=whose, **self._scope(user))
             return [_shown(hit) for hit in found]
 
         return await self._access.run(work())
@@ -92,9 +97,10 @@ class CommonplaceToolset(FunctionToolset[Any]):
             id: As `remember` or `recall` gave it.
             content: What it says from now on.
         """
+        user = self._user(ctx)
 
         async def work() -> dict[str, Any]:
-            await self._require_own(ctx, id)
+            await self._require_own(user, id)
             require_done(await self._access.memory.update(id, content=content, agent_id=self._access.agent_id))
             return {"id": id}
 
@@ -106,9 +112,10 @@ class CommonplaceToolset(FunctionToolset[Any]):
         Args:
             id: As `remember` or `recall` gave it.
         """
+        user = self._user(ctx)
 
         async def work() -> dict[str, Any]:
-            await self._require_own(ctx, id)
+            await self._require_own(user, id)
             gone = await self._access.memory.forget(id, agent_id=self._access.agent_id)
             require_done(gone)
             return {"forgotten": [shorten_id(each) for each in gone.forgotten_ids]}
@@ -118,21 +125,24 @@ class CommonplaceToolset(FunctionToolset[Any]):
     def close(self) -> None:
         self._access.close()
 
-    def _scope(self, ctx: RunContext[Any]) -> dict[str, Any]:
-        return {"agent_id": self._access.agent_id, "user_id": self._user(ctx)}
+    def _scope(self, user: str | None) -> dict[str, Any]:
+        return {"agent_id": self._access.agent_id, "user_id": user}
 
     def _user(self, ctx: RunContext[Any]) -> str | None:
-        return self._user_id(ctx) if callable(self._user_id) else self._user_id
+        """Whom a run is about. Asked for outside of what the model may mend: a wrong answer is the program's mistake,
+        and ends the run."""
+        user = self._user_id(ctx) if callable(self._user_id) else self._user_id
+        check_ids(user_id=user)
+        return user
 
-    def _is_of_nobody(self, ctx: RunContext[Any]) -> bool:
+    def _is_nobody(self, user: str | None) -> bool:
         """Whether the run was asked for its person and has none: which is not everybody."""
-        return callable(self._user_id) and self._user(ctx) is None
+        return callable(self._user_id) and user is None
 
-    async def _require_own(self, ctx: RunContext[Any], id: str) -> None:
+    async def _require_own(self, user: str | None, id: str) -> None:
         """An id says nothing about a person: what is about another one is not there for this run."""
-        user = self._user(ctx)
         found = await self._access.memory.get(id, agent_id=self._access.agent_id)
-        if (user is not None or self._is_of_nobody(ctx)) and found.get("user_id") != user:
+        if (user is not None or self._is_nobody(user)) and found.get("user_id") != user:
             raise NotFound(f"there is no memory {id}")
 
 

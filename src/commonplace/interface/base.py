@@ -6,10 +6,19 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+from commonplace.wire.errors import ValidationError
+
 T = TypeVar("T")
 Document = dict[str, Any]
 Time = int | datetime  # milliseconds since 1970, or the same as a datetime
 Documents = list[Document]  # by this name, because `list` is a method of a memory
+#: The parameters for which False is absence.
+FLAGS = frozenset({
+    "all_agents", "approval_required", "cascade", "dry_run", "explain", "hard_delete", "include_shared", "mentions",
+    "remove_expiry",
+})  # fmt: skip
+#: The parameters that say whose memories are meant.
+_IDS = ("agent_id", "user_id", "session_id")
 
 
 class InterfaceBase:
@@ -25,12 +34,29 @@ class InterfaceBase:
 
 
 def given(parameters: Mapping[str, Any]) -> Document:
-    """What was given: None, and False where a flag may be left out, mean the same as absence."""
+    """What was given of a method's parameters; raises ValidationError for a value that only looks like absence."""
+    check_ids(**{name: parameters[name] for name in _IDS if name in parameters})
+    for name, value in parameters.items():
+        if value is False and name not in FLAGS:
+            raise ValidationError(f"{name} cannot be False; leave it out where nothing is meant", field=name)
+    return present(parameters)
+
+
+def present(parameters: Mapping[str, Any]) -> Document:
+    """Without what means the same as absence: None, and the False of a flag."""
     return {
         name: _plain(value)
         for name, value in parameters.items()
-        if name != "self" and value is not None and value is not False
+        if name != "self" and value is not None and not (value is False and name in FLAGS)
     }
+
+
+def check_ids(**ids: object) -> None:
+    """Raises ValidationError for an id that is no text. No id means everyone's memories, and a program whose
+    `user.is_authenticated and user.id` is False means nobody's; a list or an object would be taken for a condition."""
+    for name, value in ids.items():
+        if value is not None and not isinstance(value, str):
+            raise ValidationError(f"{name} must be text, not {value!r:.80}", field=name)
 
 
 def _plain(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import uuid4
 
-from commonplace.interface.base import Document, Documents, InterfaceBase, Time, given, listed
+from commonplace.interface.base import Document, Documents, InterfaceBase, Time, check_ids, given, listed
 from commonplace.wire.errors import ValidationError
 from commonplace.working_memory import WorkingMemory
 
@@ -135,4 +135,5 @@ class MemoryMethods(InterfaceBase):
         >>> [note["content"] for note in (await session.window())["memories"]]
         ['Alice is in Lisbon until Friday']
         """
+        check_ids(session_id=session_id, user_id=user_id)
         return WorkingMemory(self, session_id or uuid4().hex, user_id)

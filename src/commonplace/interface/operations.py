@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from commonplace.interface.base import Document, Documents, InterfaceBase, Time, listed
+from commonplace.interface.base import Document, Documents, InterfaceBase, Time, listed, present
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.models import (
     ExpireRequest,
@@ -88,7 +88,9 @@ class OperationMethods(InterfaceBase):
         content must be non-empty text, not ''
         """
         wholes = [dict(item) if isinstance(item, Mapping) else {"content": item} for item in items]
-        return await self._remember_batch([self._request({"type": "semantic", **whole}) for whole in wholes])
+        # Not as `_request`, which raises: what is wrong with one of them is said in its place.
+        defaults = {"agent_id": self.agent_id, "type": "semantic"}
+        return await self._remember_batch([defaults | present(whole) for whole in wholes])
 
     async def recall(
         self,
