@@ -174,16 +174,6 @@ def test_an_edit_that_ends_earlier_is_kept_to(subject: Subject, run: Any) -> Non
     assert run(subject.store.records("local", PROMISE)) == []
 
 
-def test_what_a_process_of_an_earlier_version_stages_later_is_found_within_a_day(subject: Subject, run: Any) -> None:
-    assert retain(subject, run)["erased"] == 0
-    stage(subject, run, "a secret address", privacy={"retain": 1})
-    (promise,) = run(subject.store.records("local", PROMISE))
-    run(subject.store.transact("local", lambda tx: tx.drop_record(PROMISE, promise.key)))
-    subject.clock.advance(DAY_MS)
-    assert retain(subject, run) == {"erased": 1, "overdue": 0, "late_ms": 0}
-    assert "secret" not in repr(run(subject.store.records("local", "review")))
-
-
 def test_reviews_of_an_earlier_version_are_found_and_recorded(subject: Subject, run: Any) -> None:
     for i in range(3):
         stage(subject, run, f"secret {i}", privacy={"retain": i + 1})

@@ -132,7 +132,7 @@ def test_what_a_review_quotes_is_erased_also_when_nobody_decided_in_time(
     subject.clock.advance(2 * DAY_MS)
     run(subject.engine.lifecycle.run(WHO, "expire"))
     assert [each["status"] for each in run(subject.engine.reviews.list(WHO, "expired"))] == ["expired"]
-    request = Forget("one", id=staged.id, hard_delete=True) if by_id else ABOUT_ALICE
+    request = Forget("one", [staged.id], hard_delete=True) if by_id else ABOUT_ALICE
     assert list(run(subject.engine.forget(WHO, request)).ids) == [staged.id]
     assert "MARK" not in stored_records(subject, run)
 

@@ -20,8 +20,7 @@ from commonplace.wire.record import Memory, Principal, replace_fields
 from commonplace.wire.times import DAY_MS
 
 _REVIEWS_AT_ONCE = 200  # of thousands that wait: reading them must keep nobody else from being answered
-#: The record that says when every review was looked at for its promise. A process of an earlier version may still stage
-#: on the same store, so it is done again every day.
+#: The record that says that every review has its promise recorded.
 _RECORDED = ("promises", "recorded")
 DEMOTION = 0.25
 
@@ -171,8 +170,7 @@ async def overdue(core: Core, who: Principal) -> Overdue:
 
 
 async def _due_promises(core: Core, tenant: str, found: Overdue, now: int) -> list[Record]:
-    recorded = await core.primary.record(tenant, *_RECORDED)
-    if recorded is None or now - recorded.value["at"] >= DAY_MS:
+    if await core.primary.record(tenant, *_RECORDED) is None:
         found.unrecorded = await _promises_of_reviews(core, tenant)
         return [promise for promise in found.unrecorded or () if promise.value["due"] <= now]
     due: list[Record] = []
