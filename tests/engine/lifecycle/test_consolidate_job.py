@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from crash import gone_after
 
-from commonplace.engine.lifecycle import consolidate_job
+from commonplace.engine.lifecycle import consolidate_job, long_term
 from commonplace.engine.lifecycle.consolidate_job import ConsolidateJob
-from commonplace.engine.lifecycle.consolidator import COLD_MS, SETTLED_MS, Plan, Score
+from commonplace.engine.lifecycle.consolidator import COLD_MS, SETTLED_MS, Plan, Score, ScoreConsolidator
 from commonplace.engine.types import Draft
 from commonplace.testing.subject import START, WHO, Subject
 from commonplace.wire.record import Memory, Principal
@@ -204,3 +204,35 @@ def test_a_rule_about_who_writes_holds_for_whose_words_are_promoted(subject: Sub
     assert consolidate(subject, run, dry_run=dry_run) == {**NOTHING, "waiting": 2}
     run(subject.engine.policies.replace(WHO, []))
     assert consolidate(subject, run, dry_run=dry_run) == {**NOTHING, "promoted": 1}
+
+
+def test_it_gives_way_before_each_step(subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recall meanwhile meets one of them at most: the plan, each promotion, the look at long-term memory."""
+    core, steps = subject.engine._core, list[str]()
+    plan, choose = ScoreConsolidator.plan, long_term.choose_for_archive
+
+    async def give_way() -> None:
+        steps.append("give way")
+
+    def planned(self: ScoreConsolidator, window: Any, now: int) -> Plan:
+        steps.append("plan")
+        return plan(self, window, now)
+
+    def written(tx: Any, *args: Any, **fields: Any) -> Any:
+        steps.append("promote")
+        return write(tx, *args, **fields)
+
+    def chosen(*args: Any) -> Any:
+        steps.append("choose")
+        return choose(*args)
+
+    write = consolidate_job.write
+    monkeypatch.setattr(core.recall_priority, "give_way", give_way)
+    monkeypatch.setattr(ScoreConsolidator, "plan", planned)
+    monkeypatch.setattr(consolidate_job, "write", written)
+    monkeypatch.setattr(long_term, "choose_for_archive", chosen)
+    for text in (TEXT, "Bob keeps bees"):
+        note(subject, run, text, metadata={"keep": True})
+    subject.clock.advance(SETTLED_MS)
+    assert consolidate(subject, run)["promoted"] == 2
+    assert steps == [each for step in ("plan", "promote", "promote", "choose") for each in ("give way", step)]
