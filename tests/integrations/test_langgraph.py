@@ -176,6 +176,21 @@ def test_writers_at_the_same_time_make_one_item(ours: CommonplaceStore) -> None:
     assert len(ours.search(USERS)) == 1
 
 
+@pytest.mark.parametrize("lacks", ["value", "key", "namespace"])
+def test_what_has_half_of_an_items_metadata_is_passed_over(
+    ours: CommonplaceStore, memory: BlockingMemory, lacks: str
+) -> None:
+    ours.put(USERS, "food", {"likes": "tea"})
+    whole = {"place": '["users","odd"]', "within": ["[]"], "namespace": ["users"], "key": "odd", "indexed": True,
+             "value": {"likes": "tea"}}  # fmt: skip
+    half = {name: value for name, value in whole.items() if name != lacks}
+    memory.remember("likes tea", metadata={"langgraph": half})
+    for query in (None, "tea"):
+        assert [item.key for item in ours.search((), query=query)] == ["food"]
+    assert ours.list_namespaces() == [USERS]
+    assert ours.get(("users",), "odd") is None
+
+
 def test_people_and_agents_stay_apart(memory: BlockingMemory) -> None:
     every = [{}, {"user_id": "alice"}, {"user_id": "bob"}, {"agent_id": "other"}]
     for number, whose in enumerate(every[1:], 1):

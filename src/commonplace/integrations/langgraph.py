@@ -80,7 +80,7 @@ class CommonplaceStore(BaseStore):
         match op:
             case GetOp():
                 found = await self._find(op.namespace, op.key)
-                return _item(found) if found is not None else None
+                return _item(found) if found is not None and _is_item(found["metadata"]) else None
             case PutOp():
                 async with self._writing:
                     await self._put(op)
@@ -152,7 +152,8 @@ class CommonplaceStore(BaseStore):
 
     async def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
         items = self._access.list_own({"langgraph.place": {"$exists": True}})
-        every = {tuple(memory["metadata"]["langgraph"]["namespace"]) async for memory in items}
+        kept = [memory["metadata"] async for memory in items]
+        every = {tuple(each["langgraph"]["namespace"]) for each in kept if _is_item(each)}
         chosen = [name for name in every if all(_leads(each, name) for each in op.match_conditions or ())]
         cut = {name[: op.max_depth] for name in chosen} if op.max_depth is not None else set(chosen)
         return sorted(cut)[op.offset : op.offset + op.limit]
@@ -175,6 +176,15 @@ def _place(namespace: tuple[str, ...], key: str) -> str:
 def _text(value: Mapping[str, Any], fields: list[str]) -> str:
     found = [text for field in fields for text in get_text_at_path(dict(value), field)]
     return "\n".join(text for text in found if text)
+
+
+def _is_item(metadata: Mapping[str, Any] | None) -> bool:
+    """Others may give a memory half of what an item has, which must not keep the store from being read."""
+    kept = (metadata or {}).get("langgraph")
+    if not isinstance(kept, dict) or not isinstance(kept.get("value"), dict) or not isinstance(kept.get("key"), str):
+        return False
+    names = kept.get("namespace")
+    return isinstance(names, list) and all(isinstance(name, str) for name in names)
 
 
 def _item(memory: dict[str, Any]) -> Item:
@@ -206,6 +216,8 @@ def _leads(condition: MatchCondition, namespace: tuple[str, ...]) -> bool:
 
 
 def _matches(metadata: Mapping[str, Any] | None, filter: dict[str, Any] | None) -> bool:
+    if not _is_item(metadata):
+        return False
     value = (metadata or {})["langgraph"]["value"]
     return all(_holds(value.get(key), wanted) for key, wanted in (filter or {}).items())
 
