@@ -22,7 +22,7 @@ from commonplace.embedders.base import Embedder
 from commonplace.engine.engine import Engine
 from commonplace.engine.recall.ranking import RankedCandidate, fitted_blend, with_verdicts
 from commonplace.engine.recall.recall import recall
-from commonplace.engine.recall.relevance import Assessment, Mode, assess, read
+from commonplace.engine.recall.relevance import Assessment, Mode, assess, gather_signals
 from commonplace.engine.types import Query
 from commonplace.judges.base import Judge
 from commonplace.plugins import open_store
@@ -52,10 +52,10 @@ async def answers(found: Sequence[Case], judge: Judge, mode: Mode) -> list[Answe
     async def one(case: Case) -> Answer:
         query = Query((), case.question.text, k=K, judge=mode, explain=True)
         name = case.found.fit_name
-        reading = await read(judge, case.found.question, case.ranked, query, name, timer=lambda: 0.0)
-        ranked = with_verdicts(case.ranked, reading.logits, fitted_blend(name))
-        uncut = assess(reading, ranked, replace(query, min_score=0.0))
-        return Answer(case, assess(reading, ranked, query), uncut, [label(r) for r in ranked])
+        signals = await gather_signals(judge, case.found.question, case.ranked, query, name, timer=lambda: 0.0)
+        ranked = with_verdicts(case.ranked, signals.logits, fitted_blend(name))
+        uncut = assess(signals, ranked, replace(query, min_score=0.0))
+        return Answer(case, assess(signals, ranked, query), uncut, [label(r) for r in ranked])
 
     return [await one(case) for case in found]
 

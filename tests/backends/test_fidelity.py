@@ -24,7 +24,7 @@ from commonplace.plugins import open_replica
 from commonplace.stores import cognee
 from commonplace.stores.base import Entry, Store, StoreSettings
 from commonplace.stores.documents import OUR_ID
-from commonplace.stores.optional import AgentScoped
+from commonplace.stores.optional import PerAgentStore
 from commonplace.stores.text import terms
 from commonplace.testing import FakeClock
 from commonplace.wire.canonical import mint_id
@@ -148,7 +148,7 @@ def a_memory(clock: FakeClock) -> Memory:
 
 
 async def read_back(store: Store, memory: Memory) -> Memory:
-    if isinstance(store, AgentScoped):
+    if isinstance(store, PerAgentStore):
         (kept,) = await store.get_of(memory.tenant, memory.agent_id, [memory.id])
     else:
         (kept,) = await store.get(memory.tenant, [memory.id])

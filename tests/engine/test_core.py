@@ -131,13 +131,13 @@ def test_many_that_ask_at_once_follow_once(path: Path, monkeypatch: pytest.Monke
 
 def test_relevance_is_told_the_embedder_that_was_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names: list[str | None] = []
-    really = relevance.read
+    really = relevance.gather_signals
 
-    async def read(*args: Any, **options: Any) -> Any:
+    async def gather(*args: Any, **options: Any) -> Any:
         names.append(signature(really).bind(*args, **options).arguments["fit_name"])
         return await really(*args, **options)
 
-    monkeypatch.setattr(relevance, "read", read)
+    monkeypatch.setattr(relevance, "gather_signals", gather)
 
     async def scenario() -> None:
         running, other = await two_engines(path, HashingEmbedder(128))

@@ -15,7 +15,7 @@ from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Query
 from commonplace.plugins import open_replica
 from commonplace.stores.base import Entry, Reach, Search, StoreSettings
-from commonplace.stores.optional import AgentScoped
+from commonplace.stores.optional import PerAgentStore
 from commonplace.testing.subject import WHO, FakeClock
 from commonplace.wire.errors import Fault, Unavailable
 from commonplace.wire.record import Memory
@@ -63,7 +63,7 @@ def address(request: pytest.FixtureRequest) -> Iterator[str]:
 def test_each_verb_fails_with_a_sentence_and_a_recall_goes_on(address: str, url: str) -> None:
     embedder = HashingEmbedder()
     store = open_replica(url.format(address), FakeClock(), StoreSettings(embed=embedder.embed))
-    assert isinstance(store, AgentScoped)
+    assert isinstance(store, PerAgentStore)
     reach = Reach("local", (AGENT,))
     verbs = (
         lambda: store.put([Entry(MEMORY, None, b"")]),

@@ -2301,7 +2301,7 @@ export interface components {
             /** @description Counts the changes; expected_version of an update refers to it. */
             version: number;
             /**
-             * @description Whether it can be recalled (live), waits for approval, was put away, or was deleted.
+             * @description Whether it can be recalled (live), waits for approval, was archived, or was deleted.
              * @enum {unknown}
              */
             status: "live" | "pending" | "archived" | "deleted";
@@ -4379,7 +4379,7 @@ export interface components {
             /** @description Counts the changes; expected_version of an update refers to it. */
             version: number;
             /**
-             * @description Whether it can be recalled (live), waits for approval, was put away, or was deleted.
+             * @description Whether it can be recalled (live), waits for approval, was archived, or was deleted.
              * @enum {unknown}
              */
             status: "live" | "pending" | "archived" | "deleted";

@@ -29,6 +29,7 @@ from commonplace.cli.support.output import (
 )
 from commonplace.cli.support.tables import Table
 from commonplace.wire.errors import ValidationError
+from commonplace.wire.record import REVIEW_STATUSES
 
 ReviewIds = Annotated[list[str], argument("REVIEWS", "The ids of the reviews.")]
 ReviewId = Annotated[str, argument("REVIEW", "The review's id.")]
@@ -39,7 +40,7 @@ Revision = Annotated[int | None, option("--revision N", "The revision you looked
 _INDENT = "    "
 _IN_THE_LINE = ("id", "agent_id", "content", "subject", "predicate", "object", "valid_to", "asserted_by")
 _TIMES = ("expires_at", "valid_from")
-_STATUSES = ("pending", "approved", "rejected", "expired", "all")
+_STATUSES = (*REVIEW_STATUSES, "all")
 _UNUSED = "the id of a review says whose it is"
 
 commands = Commands(__doc__)

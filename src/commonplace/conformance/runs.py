@@ -20,7 +20,7 @@ from commonplace.engine import Attachment, Engine, Forget
 from commonplace.stores.base import Primary, Reach, Store, StoreSettings
 from commonplace.stores.memory import InMemory
 from commonplace.stores.mixins import scan_all
-from commonplace.stores.optional import AgentScoped
+from commonplace.stores.optional import PerAgentStore
 from commonplace.stores.urls import parse_store_url, shown_url
 from commonplace.wire.errors import Fault, Unavailable
 from commonplace.wire.record import EVERY_STATUS, Principal, system_clock
@@ -71,7 +71,7 @@ class ConformanceRun:
         ids = [memory.id for memory in await scan_all(self.store, everything)]
         if ids:  # by the engine first: a ledger has to know of every erasure, and nothing may be delivered again
             await self.engine.forget(self._who, Forget(agent, ids, hard_delete=True))
-        if isinstance(self.store, AgentScoped):
+        if isinstance(self.store, PerAgentStore):
             await self.store.delete_of(self._who.tenant, agent, ids)
         elif not isinstance(self.store, Primary):
             await self.store.delete(self._who.tenant, ids)

@@ -8,7 +8,7 @@ from typing import Any
 from commonplace.engine import BatchItem, Draft, Engine, Expire, Forget, ForgetResult, Merge, MergeResult, Query
 from commonplace.stores.base import Primary, Reach, Store
 from commonplace.stores.mixins import scan_all
-from commonplace.stores.optional import AgentScoped
+from commonplace.stores.optional import PerAgentStore
 from commonplace.wire.errors import Fault, NotFound
 from commonplace.wire.filters import parse
 from commonplace.wire.record import EVERY_STATUS, Memory, Principal
@@ -138,7 +138,7 @@ class CopySubject(Subject):
         return held[::-1]
 
     async def gone(self, id: str, agent: str | None = None) -> bool:
-        if isinstance(self.store, AgentScoped):
+        if isinstance(self.store, PerAgentStore):
             held = await self.store.get_of(self.who.tenant, agent or self.agent, [id])
         else:
             held = await self.store.get(self.who.tenant, [id])

@@ -38,7 +38,7 @@ _MODEL = "text-embedding-3-small"
 
 
 class CogneeStore:
-    """`AgentScoped`: a dataset is of one agent."""
+    """`PerAgentStore`: a dataset is of one agent."""
 
     name = "cognee"
     capabilities = frozenset({"semantic", "episodic", "procedural", "emotional", "vector"})

@@ -31,7 +31,7 @@ ListPage = Callable[..., Awaitable[Mapping[str, Any]]]
 
 
 class ForeignStore:
-    """`AgentScoped`: these operations need to know whose memories are meant.
+    """`PerAgentStore`: these operations need to know whose memories are meant.
 
     A store that can list its memories is asked by `list_page` which of them are copies of ours; any other is asked by
     recalls, which have to find by `filter` alone.

@@ -41,7 +41,7 @@ _TIMES = 4_000_000_000 * 1_000_000  # microseconds, until 2096
 
 
 class LettaStore:
-    """`AgentScoped`: an archive is of one agent."""
+    """`PerAgentStore`: an archive is of one agent."""
 
     name = "letta"
     capabilities = frozenset({"semantic", "episodic", "procedural", "emotional", "vector"})

@@ -18,7 +18,7 @@ Progress = Callable[[int, int], None]
 
 
 @runtime_checkable
-class AgentScoped(Protocol):
+class PerAgentStore(Protocol):
     """A store that finds a memory only among those of its agent: it is told whose they are."""
 
     async def get_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> list[Memory]: ...

@@ -15,7 +15,7 @@ import pytest
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.stores.base import CAPABILITIES, Entry, Reach, Search, Store
 from commonplace.stores.mixins import scan_all
-from commonplace.stores.optional import AgentScoped
+from commonplace.stores.optional import PerAgentStore
 from commonplace.stores.text import terms
 from commonplace.testing.subject import DAY_MS, FakeClock
 from commonplace.wire.canonical import mint_id
@@ -65,12 +65,12 @@ class ReplicaSubject:
         return memory
 
     async def get(self, *ids: str, agent: str = "agent", tenant: str | None = None) -> list[Memory]:
-        if isinstance(self.store, AgentScoped):
+        if isinstance(self.store, PerAgentStore):
             return await self.store.get_of(tenant or self.tenant, agent, ids)
         return await self.store.get(tenant or self.tenant, ids)
 
     async def delete(self, *ids: str, agent: str = "agent", tenant: str | None = None) -> int:
-        if isinstance(self.store, AgentScoped):
+        if isinstance(self.store, PerAgentStore):
             return await self.store.delete_of(tenant or self.tenant, agent, ids)
         return await self.store.delete(tenant or self.tenant, ids)
 

@@ -9,9 +9,10 @@ from commonplace.engine import Decision
 from commonplace.ui import edit_form, review_view
 from commonplace.ui.page import Answer, PageRequest, PageRoute, Redirect, TemplatePage
 from commonplace.wire.errors import Fault, ValidationError
+from commonplace.wire.record import REVIEW_STATUSES
 
 PAGE = 50
-STATUSES = ("pending", "approved", "rejected", "expired", "all")
+STATUSES = (*REVIEW_STATUSES, "all")
 OPERATIONS = tuple(review_view.TITLES)
 #: What a page says after it was led to by a decision.
 _SAID = {"approved": "Approved.", "rejected": "Rejected.", "edited": "Edited; it goes on waiting for approval."}

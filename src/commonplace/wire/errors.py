@@ -81,6 +81,14 @@ class UnusableStore(OperatorActionRequired):
 _BY_CODE = {kind.code: kind for kind in Fault.__subclasses__()}
 
 
+def kind_and_place(error: Exception) -> str:
+    """What may be told of an exception that is not ours: its text may quote a memory or a password."""
+    import traceback
+
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} at {frame.filename.rpartition('site-packages/')[2]}:{frame.lineno}"
+
+
 def internal_error(what: str = "", *, id: str = "") -> Unavailable:
     """What a caller is told of a bug of ours: never the exception's text, which may quote a memory. `id` is that of the
     request in the log."""

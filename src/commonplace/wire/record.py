@@ -13,6 +13,7 @@ from commonplace.wire.errors import PayloadTooLarge
 MemoryType = Literal["semantic", "episodic", "procedural", "emotional"]
 Status = Literal["live", "pending", "archived", "deleted"]
 EVERY_STATUS: tuple[Status, ...] = get_args(Status)
+REVIEW_STATUSES = ("pending", "approved", "rejected", "expired")
 Role = Literal["reader", "writer", "reviewer", "admin"]
 
 MEMORY_TYPES: tuple[MemoryType, ...] = ("semantic", "episodic", "procedural", "emotional")

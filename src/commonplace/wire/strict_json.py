@@ -26,7 +26,7 @@ class NestedTooDeeply(InvalidJson):
 def decode(text: bytes | str) -> Any:
     """The document; raises InvalidJson."""
     try:
-        return json.loads(text if isinstance(text, str) else text.decode("utf-8"), parse_constant=_refuse_constant)
+        return json.loads(text if isinstance(text, str) else text.decode("utf-8"), parse_constant=refuse_constant)
     except UnicodeDecodeError as error:
         raise InvalidJson(f"not UTF-8 text: byte {error.start} is wrong") from error
     except RecursionError as error:
@@ -46,5 +46,5 @@ def encode(document: Any) -> bytes:
     return _ENCODER.encode(document).encode("utf-8", "replace")
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")

@@ -12,7 +12,7 @@ from commonplace.embedders.minilm import NAME
 from commonplace.engine.recall import multilingual
 from commonplace.engine.recall.features import FeatureExtractor
 from commonplace.engine.recall.ranking import Shortlist, fitted_blend
-from commonplace.engine.recall.relevance import Assessment, assess, read
+from commonplace.engine.recall.relevance import Assessment, assess, gather_signals
 from commonplace.engine.recall.understanding import ALL, analyse
 from commonplace.engine.types import Query
 from commonplace.stores.base import Candidate
@@ -98,7 +98,7 @@ def test_the_second_cosine_orders_what_is_in_another_language() -> None:
 def assessed(*rows: tuple[float, dict[str, float]], judge: Any = None, mode: Any = "auto") -> Assessment[Found]:
     ranked = [Found(memory(f"text {n}", str(n)), 0.5, dense, features=own) for n, (dense, own) in enumerate(rows)]
     query = Query(("a",), _QUESTION, judge=mode)
-    return assess(asyncio.run(read(judge, analyse(_QUESTION), ranked, query, NAME)), ranked, query)
+    return assess(asyncio.run(gather_signals(judge, analyse(_QUESTION), ranked, query, NAME)), ranked, query)
 
 
 _FAR = (0.05, {"multilingual": 0.02})

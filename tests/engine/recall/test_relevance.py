@@ -23,9 +23,9 @@ from commonplace.engine.recall.relevance import (
     answer_features,
     assess,
     fitted,
+    gather_signals,
     hit_features,
     judge_count,
-    read,
 )
 from commonplace.engine.recall.understanding import analyse
 from commonplace.engine.types import Draft, Hit, Query
@@ -101,8 +101,8 @@ def candidates(*cosines: float | None) -> list[ScoredMemory]:
 def assess_with(judge: Any, ranked: Sequence[ScoredMemory], **options: Any) -> Assessment[ScoredMemory]:
     name = options.pop("fit_name", "tested")
     query = Query(("a",), QUESTION, **{"judge": options.pop("mode", "auto"), **options})
-    reading = asyncio.run(read(judge, analyse(QUESTION), ranked, query, name, timer=lambda: 0.0))
-    return assess(reading, ranked, query)
+    signals = asyncio.run(gather_signals(judge, analyse(QUESTION), ranked, query, name, timer=lambda: 0.0))
+    return assess(signals, ranked, query)
 
 
 def ids(assessment: Assessment[ScoredMemory]) -> list[str]:
@@ -175,8 +175,8 @@ def test_how_many_hits_are_wanted_changes_nothing_in_what_is_answerable() -> Non
 
 def test_a_place_is_that_of_the_final_order() -> None:
     ranked, query = candidates(0.5, 0.5), Query(("a",), QUESTION)
-    reading = asyncio.run(read(None, analyse(QUESTION), ranked, query, "tested"))
-    first, second = (assess(reading, order, query).hits[1] for order in (ranked, ranked[::-1]))
+    signals = asyncio.run(gather_signals(None, analyse(QUESTION), ranked, query, "tested"))
+    first, second = (assess(signals, order, query).hits[1] for order in (ranked, ranked[::-1]))
     assert (first.found.memory.id, second.found.memory.id) == ("1", "0")
     assert first.relevance == second.relevance
 
@@ -259,9 +259,9 @@ def test_the_judge_stops_when_time_is_up_and_what_it_read_counts(
         return now[0]
 
     query = Query(("a",), QUESTION)
-    reading = asyncio.run(read(judge, analyse(QUESTION), candidates(*NEAR), query, "tested", timer=timer))
-    assert list(reading.logits) == [str(n) for n in range(judged)]
-    assert reading.answerable == pytest.approx(FIT.whole_judged({"judge": -8}))
+    signals = asyncio.run(gather_signals(judge, analyse(QUESTION), candidates(*NEAR), query, "tested", timer=timer))
+    assert list(signals.logits) == [str(n) for n in range(judged)]
+    assert signals.answerable == pytest.approx(FIT.whole_judged({"judge": -8}))
 
 
 def test_off_still_gives_a_relevance() -> None:

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 from commonplace.wire.errors import PayloadTooLarge, ValidationError
 from commonplace.wire.filters import TIME_COLUMNS
 from commonplace.wire.record import MAX_CONTENT_CHARS, system_clock
+from commonplace.wire.strict_json import refuse_constant
 
 #: What a server takes in one request.
 MAX_REQUEST_CHARS = 4_194_304
@@ -56,7 +57,7 @@ def future(text: str | None, option: str) -> int | None:
 def json_or_text(text: str) -> Any:
     """`3`, `true`, `[1]` and `"3"` are JSON; anything else is the text itself."""
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=refuse_constant)
     except ValueError:
         return text
 
@@ -167,7 +168,3 @@ def text_file(path: Path, option: str, most: int = MAX_CONTENT_CHARS) -> str:
 
 def _field(option: str) -> str:
     return option.lstrip("-").replace("-", "_")
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")

@@ -34,9 +34,8 @@ from commonplace.engine.types import Draft, Forget, Merge, Receipt, Statement, U
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.canonical import canonical, is_uuid, sha256_hex
 from commonplace.wire.errors import Conflict, Fault, NotFound, ValidationError
-from commonplace.wire.record import Memory, Principal
+from commonplace.wire.record import REVIEW_STATUSES, Memory, Principal
 
-STATUSES = ("pending", "approved", "rejected", "expired")
 MAX_DECIDED = 1000  # reviews that one request decides
 _AT_ONCE = 500
 _LOOK_AGAIN = "it stays pending and shows how things are now: look again"
@@ -51,7 +50,7 @@ class Reviews:
 
     async def list(self, who: Principal, status: str | None = "pending") -> Sequence[dict[str, Any]]:
         """Those the caller may see, oldest first."""
-        check_one_of("status", status, STATUSES)
+        check_one_of("status", status, REVIEW_STATUSES)
         records, now = await self._core.primary.records(who.tenant, REVIEW), self._core.clock()
         found = [as_of_now(self._core, r.value, now) for r in records if may_see(who, r.value)]
         plain = await self._quotes_only_ids(who)
@@ -72,7 +71,7 @@ class Reviews:
         """As `list`, a page of them, and the cursor of the next one; None where this is the last. `after` is the id of
         a review instead of a cursor: what stands behind that one."""
         check_page_size(limit)
-        check_one_of("status", status, STATUSES)
+        check_one_of("status", status, REVIEW_STATUSES)
         check_one_of("operation", operation, get_args(staging.Operation))
         self._core.check_names(cursor=cursor, agent_id=agent_id)
         # A cursor belongs to its list: in another one the same review has another place.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import traceback
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,8 +15,8 @@ from typing import Any, TypeVar
 
 from commonplace.engine.outbox.breaker import CircuitBreaker
 from commonplace.stores.base import Store
-from commonplace.stores.optional import AgentScoped, Selective
-from commonplace.wire.errors import Fault, Unavailable
+from commonplace.stores.optional import PerAgentStore, Selective
+from commonplace.wire.errors import Fault, Unavailable, kind_and_place
 from commonplace.wire.record import MEMORY_TYPES, Clock, Memory
 
 T = TypeVar("T")
@@ -117,7 +116,7 @@ class Replica:
             raise StoreRefused(fault.summary if self._store is None else f"it refused: {fault.code}") from None
         except Exception as error:  # a product's own: whatever it is, the others go on
             kind = type(error).__name__
-            log.warning("%s failed: %s at %s", self.name, kind, _place(error))
+            log.warning("%s failed: %s", self.name, kind_and_place(error))
             raise StoreRefused(f"it failed: {kind}") from None
 
     async def probe(self) -> None:
@@ -173,16 +172,11 @@ class StoreSkipped(Unavailable):
 
 async def delete_copies(store: Store, tenant: str, owners: Mapping[str, str]) -> None:
     """Copies of the memories with these ids, each with its agent, which some stores have to be told."""
-    if isinstance(store, AgentScoped):
+    if isinstance(store, PerAgentStore):
         for agent in dict.fromkeys(owners.values()):
             await store.delete_of(tenant, agent, [id for id, owner in owners.items() if owner == agent])
     elif owners:
         await store.delete(tenant, list(owners))
-
-
-def _place(error: Exception) -> str:
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{frame.filename.rpartition('site-packages/')[2]}:{frame.lineno}"
 
 
 async def _in_daemon_thread(work: Callable[[], T]) -> T:

@@ -55,8 +55,8 @@ async def _recall(core: Core, who: Principal, query: Query, parts: RecallParts) 
     beside = found.fan_out or FanOut()
     store = core.primary.name
     blend = found.blend
-    reading = await relevance.read(core.judge, found.question, found.ranked, query, found.fit_name)
-    ranked = with_verdicts(found.ranked, reading.logits, blend)
+    signals = await relevance.gather_signals(core.judge, found.question, found.ranked, query, found.fit_name)
+    ranked = with_verdicts(found.ranked, signals.logits, blend)
     only_beside = {candidate.memory.id for candidate in beside.added}
     lists = {store: [(r.memory.id, r.score) for r in ranked if r.memory.id not in only_beside]} | beside.lists
     fused = fusion.fuse(lists, query.fusion, weights=beside.weights, quorum=query.quorum)
@@ -73,7 +73,7 @@ async def _recall(core: Core, who: Principal, query: Query, parts: RecallParts) 
     demoted = {id: score * _demotion(by_id[id][1].memory, query) for id, score in fused}
     best = sorted(range(len(ordered)), key=lambda place: -demoted[ordered[place].memory.id])[: query.k]
     # Relevance is of the order before demotion, which says nothing of what a memory answers.
-    assessed = relevance.assess(reading, ordered, query, sorted(best))
+    assessed = relevance.assess(signals, ordered, query, sorted(best))
     for hit in assessed.hits:
         hit.score = demoted[hit.found.memory.id]
     assessed.hits.sort(key=lambda hit: -hit.score)

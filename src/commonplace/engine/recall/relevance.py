@@ -89,7 +89,7 @@ class Assessment(Generic[F]):
 
 
 @dataclass(slots=True)
-class Reading:
+class RelevanceSignals:
     """What is known of a question's candidates before they stand in their final order."""
 
     question: Question
@@ -107,7 +107,7 @@ class Reading:
     note: str | None = None  # what did not work as configured
 
 
-async def read(
+async def gather_signals(
     judge: Judge | None,
     question: Question,
     ranked: Sequence[ScoredCandidate],
@@ -115,11 +115,11 @@ async def read(
     fit_name: str | None,
     *,
     timer: judging.Timer = time.perf_counter,
-) -> Reading:
+) -> RelevanceSignals:
     """Of everything found, best first: what lies behind the best tells how much a cosine means here."""
     fit, mode = fitted(fit_name), query.judge
     if fit is None or all(r.dense is None for r in ranked):
-        return Reading(question, fit_name)
+        return RelevanceSignals(question, fit_name)
     background = Background.of(ranked)
     found = [evidence.evidence_of(question, r, background, n) for n, r in enumerate(ranked[:LOOKED_AT])]
     seen = {r.memory.id: e for r, e in zip(ranked, found, strict=False) if e is not None}
@@ -148,7 +148,7 @@ async def read(
         cut = fit.cut_judged if mode == "auto" else fit.cut_always
     else:
         cut = fit.hopeless if asks_judge and mode == "auto" and not wanted else fit.cut
-    return Reading(
+    return RelevanceSignals(
         question,
         fit_name,
         fit,
@@ -166,23 +166,23 @@ async def read(
 
 
 def assess(
-    reading: Reading, ranked: Sequence[F], query: Query, wanted_places: Sequence[int] | None = None
+    signals: RelevanceSignals, ranked: Sequence[F], query: Query, wanted_places: Sequence[int] | None = None
 ) -> Assessment[F]:
     """Those of `ranked`, which is in its final order, at these places, the best `k` by default, each with its
     relevance; or none of them if the question is not answered."""
-    min_score, fit = query.min_score, reading.fit
+    min_score, fit = query.min_score, signals.fit
     places = range(min(query.k, len(ranked))) if wanted_places is None else wanted_places
     if fit is None:
-        return _unassessed([ranked[place] for place in places], min_score, reading.fit_name)
-    hits = [_hit(reading, fit, ranked[place], place, query.explain) for place in places]
-    kept, reason = _cut(hits, reading, fit, min_score)
+        return _unassessed([ranked[place] for place in places], min_score, signals.fit_name)
+    hits = [_hit(signals, fit, ranked[place], place, query.explain) for place in places]
+    kept, reason = _cut(hits, signals, fit, min_score)
     whole: dict[str, Any] | None = None
     if query.explain:
-        whole = {"answerable": round(reading.answerable, 4), "unjudged": round(reading.unjudged, 4)}
-        whole |= {"judged": len(reading.logits), "judge": reading.judge}
-        whole |= {"cut_off": reading.cut if min_score is None else None, "min_score": min_score, "reason": reason}
+        whole = {"answerable": round(signals.answerable, 4), "unjudged": round(signals.unjudged, 4)}
+        whole |= {"judged": len(signals.logits), "judge": signals.judge}
+        whole |= {"cut_off": signals.cut if min_score is None else None, "min_score": min_score, "reason": reason}
         whole |= {"hit_cut_off": fit.cut_hit if min_score is None else None, "kept": len(kept), "of": len(hits)}
-    return Assessment(kept, len(reading.logits), reason, reading.note, whole)
+    return Assessment(kept, len(signals.logits), reason, signals.note, whole)
 
 
 def judge_count(mode: Mode, unjudged: float, fit: Fit, ranked: Sequence[ScoredCandidate]) -> int:
@@ -264,16 +264,16 @@ def _unassessed(ranked: Sequence[F], min_score: float | None, embedder_name: str
     return Assessment([AssessedHit(found, found.score, None) for found in ranked], note=note)
 
 
-def _hit(reading: Reading, fit: Fit, found: F, place: int, explain: bool) -> AssessedHit[F]:
+def _hit(signals: RelevanceSignals, fit: Fit, found: F, place: int, explain: bool) -> AssessedHit[F]:
     id = found.memory.id
-    logit = reading.logits.get(id)
-    seen = reading.seen.get(id) or evidence.evidence_of(reading.question, found, reading.background, place)
+    logit = signals.logits.get(id)
+    seen = signals.seen.get(id) or evidence.evidence_of(signals.question, found, signals.background, place)
     if seen is None:  # without a vector there is nothing the fit knows; it is neither cut nor moved
         return AssessedHit(found, found.score, None, {"relevance": None, "judge": logit} if explain else None)
-    blend = reading.scores.get(id, 0.0)
-    features = hit_features(seen, logit, blend=blend, answerable=reading.answerable)
+    blend = signals.scores.get(id, 0.0)
+    features = hit_features(seen, logit, blend=blend, answerable=signals.answerable)
     features["place"] = math.log1p(place)  # where it stands now, whatever it was when it was looked at
-    relevance = max((fit.hit if logit is None else fit.hit_judged)(features), reading.foreign.get(id, 0.0))
+    relevance = max((fit.hit if logit is None else fit.hit_judged)(features), signals.foreign.get(id, 0.0))
     if not explain:
         return AssessedHit(found, found.score, relevance)
     del features["blend"]  # shown as ranking has it
@@ -282,18 +282,18 @@ def _hit(reading: Reading, fit: Fit, found: F, place: int, explain: bool) -> Ass
 
 
 def _cut(
-    hits: list[AssessedHit[F]], reading: Reading, fit: Fit, min_score: float | None
+    hits: list[AssessedHit[F]], signals: RelevanceSignals, fit: Fit, min_score: float | None
 ) -> tuple[list[AssessedHit[F]], str | None]:
     if min_score is not None:
         kept = [hit for hit in hits if hit.relevance is None or hit.relevance >= min_score]
         return kept, _left_out(len(hits) - len(kept), len(hits), min_score)
-    if reading.answerable >= reading.cut:
+    if signals.answerable >= signals.cut:
         # The first stands for the whole; a good one does not make the others any better.
         kept = [h for n, h in enumerate(hits) if n == 0 or h.relevance is None or h.relevance >= fit.cut_hit]
         return kept, _left_out(len(hits) - len(kept), len(hits), fit.cut_hit)
-    judged = len(reading.logits)
+    judged = len(signals.logits)
     how = f"a judge read the best {judged}" if judged else "by their words and meaning alone"
-    chance = f"{reading.answerable:.0%} likely, and nothing is shown below {reading.cut:.0%}"
+    chance = f"{signals.answerable:.0%} likely, and nothing is shown below {signals.cut:.0%}"
     return [], f"nothing found answers the question ({how}: {chance}); min_score 0 shows what was found"
 
 
