@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import logging
-import os
-import re
-import sys
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property, wraps
+from functools import wraps
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
@@ -20,27 +16,20 @@ from typer.core import TyperCommand, TyperGroup
 
 from commonplace.cli import OK
 from commonplace.cli.support import output
+from commonplace.cli.support.session import Session as Session  # which commands take from here
 from commonplace.cli.support.tables import Table, memories_table
-from commonplace.wire.errors import Conflict, NotFound, ValidationError
+from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.record import Principal
 
 if TYPE_CHECKING:
-    import asyncio
-
-    from commonplace.engine import Engine
-    from commonplace.sdk import Memory
     from commonplace.wire.models import Message
 
-T = TypeVar("T")
 Body = TypeVar("Body", bound=Callable[..., "Answer | None"])
 
 #: Whoever can read the data directory looks after it.
 OPERATOR = Principal()
 
-_PART_OF_ID = re.compile(r"[0-9a-f-]{6,35}\Z")
 _MAX_PURPOSE = 90  # characters of a command's first sentence, which no list of commands cuts
-_MAX_AGENTS = 10  # named in a hint
-_PAGES = 5  # of 1,000: where there are more memories than this, shortened ids are not looked for
 
 
 def option(declaration: str, help: str, *words: str, **settings: Any) -> Any:
@@ -136,138 +125,6 @@ class Answer:
         for text in self.notes:
             output.note(text)
         output.remarks(self.remarks)
-
-
-class Session:
-    """One command's hold on the memory: opened when first used, closed before the answer is printed.
-
-    `session(memory.recall(...))` waits for the answer. Between two calls Ctrl-C behaves as everywhere.
-    """
-
-    def __init__(self, data: Path | None, agent: str | None, *, as_json: bool = False, existing: bool = False) -> None:
-        self.data, self.agent, self.as_json = data, agent, as_json
-        self.existing = existing  # whether a store that is not there is the user's mistake
-        self.warnings: list[str] = []
-        self.store_problems: dict[str, str] = {}  # why one did not do its part of what was written, by its name
-        self._log = _WarningLog(self.warnings)
-        self._asked = False
-
-    @cached_property
-    def memory(self) -> Memory:
-        data = self.data
-        if self.existing and data is not None and not data.is_file() and not _holds_store(data):
-            raise NotFound(f"there is no store in {data}; `commonplace remember --data {data} …` would begin one")
-        named = Path(os.environ.get("COMMONPLACE_DATA") or ".").expanduser()
-        if self.existing and data is None and not named.exists():
-            warning = f"{named}, which COMMONPLACE_DATA names, was not there: an empty store was begun in it"
-            self.warnings.append(warning)
-        # One command asks one question: starting a thread per core for linear algebra costs more than it gives.
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        from commonplace import config as configuration
-        from commonplace.sdk import Memory
-        from commonplace.serve.shared_embedder import open_shared_embedder, running_server
-
-        config = configuration.load(data=data, agent=self.agent)
-        if self.existing and config.store is not None:
-            _require_store(config.store)
-        # A server on the same data has the model in memory; loading it again takes most of what a command does.
-        server = running_server(config.data)
-        if server is None:
-            return Memory(self.agent, data=data)
-        return Memory(self.agent, data=data, embedder=open_shared_embedder(config), server_url=server.url)
-
-    @cached_property
-    def engine(self) -> Engine:
-        return self(self.memory.engine())
-
-    @cached_property
-    def _runner(self) -> asyncio.Runner:
-        import asyncio
-
-        return asyncio.Runner()
-
-    @property
-    def interactive(self) -> bool:
-        """Whether there is a person to ask."""
-        return not self.as_json and sys.stdin.isatty() and sys.stderr.isatty()
-
-    def __call__(self, work: Coroutine[Any, Any, T], *, endless: bool = False) -> T:
-        """`endless` work shows no bar, however long it takes."""
-        self._asked = True
-        reported = self._reported(work) if "memory" in self.__dict__ else work
-        if endless or not sys.stderr.isatty():
-            return self._runner.run(reported)
-        from commonplace.cli.support.progress import ProgressBar
-
-        with ProgressBar("working"):
-            return self._runner.run(reported)
-
-    async def _reported(self, work: Coroutine[Any, Any, T]) -> T:
-        """Notes what stores beside the primary made of it: whichever command it is, its answer says so."""
-        try:
-            engine = await self.memory.engine()
-        except BaseException:
-            work.close()
-            raise
-        with engine.reporting() as report:
-            try:
-                return await work
-            finally:
-                self.store_problems = report.problems() | self.store_problems
-
-    def __enter__(self) -> Session:
-        logging.getLogger("commonplace").addHandler(self._log)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        try:
-            if "memory" in self.__dict__:
-                self._runner.run(self.memory.close())
-        finally:
-            if "_runner" in self.__dict__:  # also where there was no store to open
-                self._runner.close()
-            logging.getLogger("commonplace").removeHandler(self._log)
-
-    def agent_hint(self) -> str | None:
-        """Which agents have memories, where the one that was named has none; whoever runs a command may know all."""
-        from difflib import get_close_matches
-
-        if not self._asked:  # a mistake that was noticed before a store was opened opens none
-            return None
-        memory = self.memory
-        if self(memory.list(limit=1))["memories"]:
-            return None
-        named = self(memory.status())["agents"]  # without those whose name holds a secret
-        if not named or memory.agent_id in named:  # among them: all it had was forgotten, and its name is right
-            return None
-        close = get_close_matches(memory.agent_id, named, 1)
-        meant = f"did you mean {output.label(close[0])}? " if close else ""
-        shown = ", ".join(output.label(name) for name in list(named)[:_MAX_AGENTS])
-        rest = f" and {len(named) - _MAX_AGENTS:,} more" if len(named) > _MAX_AGENTS else ""
-        return f"agent {output.label(memory.agent_id)} has no memories; {meant}those that have: {shown}{rest}"
-
-    def id(self, ref: str) -> str:
-        """The id a shortened one stands for; anything else as it is, for the engine to judge."""
-        if not _PART_OF_ID.match(ref):
-            return ref
-        try:
-            self(self.memory.get(ref))
-            return ref  # an alias that happens to look like part of an id
-        except NotFound:
-            pass
-        found, cursor = [], None
-        for _ in range(_PAGES):
-            page = self(self.memory.list(limit=1000, cursor=cursor))
-            found += [m["id"] for m in page["memories"] if m["id"].startswith(ref) or m["id"].endswith(ref)]
-            cursor = page["next_cursor"]
-            if cursor is None:
-                break
-        else:
-            raise ValidationError(f"{self.memory.agent_id} has too many memories to look for {ref}; give the whole id")
-        if len(found) > 1:
-            shown = ", ".join(found[:3]) + (", …" if len(found) > 3 else "")
-            raise Conflict(f"{ref} could be {len(found)} memories ({shown}); give more of the id")
-        return found[0] if found else ref
 
 
 class HeadedGroup(TyperGroup):
@@ -393,33 +250,3 @@ def _dump(message: Message) -> dict[str, Any]:
     from commonplace.wire.models import dump
 
     return dump(message)
-
-
-def _holds_store(data: Path) -> bool:
-    # A store elsewhere, named by a setting, is not in the folder at all.
-    named = os.environ.get("COMMONPLACE_STORE") or os.environ.get("COMMONPLACE_STORES")
-    elsewhere = bool(named) or (data / "commonplace.toml").exists()
-    return elsewhere or (data / "commonplace.db").exists()
-
-
-def _require_store(url: str) -> None:
-    from commonplace import plugins
-    from commonplace.stores.urls import is_ephemeral, shown_url
-
-    if not is_ephemeral(url) and not plugins.store_exists(url):
-        raise NotFound(f"there is no store at {shown_url(url)}; `commonplace remember …` with it would begin one")
-
-
-class _WarningLog(logging.Handler):
-    """Keeps the warnings of the layers below, to be shown once in this command's own way."""
-
-    def __init__(self, warnings: list[str]) -> None:
-        super().__init__(logging.WARNING)
-        self._warnings = warnings
-        if os.environ.get("COMMONPLACE_DEBUG"):
-            logging.basicConfig(level=logging.DEBUG)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        text = record.getMessage()
-        if text not in self._warnings:
-            self._warnings.append(text)
