@@ -16,7 +16,10 @@ from commonplace.wire.record import Principal
 from commonplace.wire.times import DAY_MS
 
 BOB = Principal("bob", agents=("agent",), role="writer")
-OPAQUE = "memory {} has become part of another memory, which stands in the way of this"
+OPAQUE = (
+    "memory {} has become part of another memory, which stands in the way of this; whoever may read all of the agent's "
+    "memories is told which, and what to do"
+)
 Ask = Callable[[Subject, str], Awaitable[Any]]
 
 

@@ -10,6 +10,8 @@ import pytest
 from governed_place import Place, everything, fact, keep_attestation, lesson, run_place, said
 from server_process import run_server
 
+from commonplace.wire.short_ids import shorten_id
+
 pytestmark = pytest.mark.process
 RULES = """
 [[policy]]
@@ -179,6 +181,7 @@ UNREAD: dict[str, Callable[[Place, str, str, int], str]] = {
         "/v0/kg/retract", {"agent_id": a, "subject": "Alice", "predicate": "narwhal"}
     ),
     "CLI retract": lambda at, a, id, then: at.command("kg", "retract", "Alice", "narwhal", "--agent", a),
+    "CLI export": lambda at, a, id, then: _export(at, a),
     "ledger": lambda at, a, id, then: at.server.get(f"/v0/audit?agent_id={a}").body.decode(),
     "the page's ledger": lambda at, a, id, then: at.server.get(f"/ui/audit?agent={a}").body.decode(),
 }
@@ -215,6 +218,59 @@ def test_what_a_recall_rule_withholds_is_named_no_other_way(place: Place, way: s
     answer = UNNAMED[way](place, agent)
     assert shown["id"] in answer, answer
     assert kept["id"] not in answer
+
+
+def _export(at: Place, agent: str) -> str:
+    file = at.data / f"{agent}.jsonl"
+    at.command("export", "--agent", agent, "-o", str(file))
+    return file.read_text("utf-8")
+
+
+#: By agent and id: every way to read a memory.
+SHOWN: dict[str, Callable[[Place, str, str], str]] = {
+    "recall, lists and search of every protocol": lambda at, a, id: everything(at, a, "what about a whale"),
+    "get": lambda at, a, id: at.server.get(f"/v0/memories/{id}?agent_id={a}").body.decode(),
+    "history": lambda at, a, id: at.server.get(f"/v0/memories/{id}/history?agent_id={a}").body.decode(),
+    "JSON-RPC get": lambda at, a, id: at.rpc("get", {"agent_id": a, "id": id}),
+    "JSON-RPC list": lambda at, a, id: at.rpc("list", {"agent_id": a}),
+    "JSON-RPC history": lambda at, a, id: at.rpc("history", {"agent_id": a, "id": id}),
+    "MCP get": lambda at, a, id: at.tool("/mcp/full", "get", {"agent_id": a, "id": id}),
+    "MCP list": lambda at, a, id: at.tool("/mcp/full", "list", {"agent_id": a}),
+    "MCP history": lambda at, a, id: at.tool("/mcp/full", "history", {"agent_id": a, "id": id}),
+    "MCP, the small set": lambda at, a, id: at.tool("/mcp", "recall", {"agent_id": a, "query": "whale"}),
+    "MCP on stdio": lambda at, a, id: at.stdio("get", {"agent_id": a, "id": id}),
+    "AMP get": lambda at, a, id: at.server.get(f"/amp/records/{id}").body.decode(),
+    "AMP tool": lambda at, a, id: at.tool("/mcp/amp", "amp_get", {"id": id}),
+    "OpenWOP get": lambda at, a, id: at.server.get(f"/openwop/memory/{id}?memoryRef={a}").body.decode(),
+    "SDK get": lambda at, a, id: at.local(lambda memory: memory.get(id, agent_id=a)),
+    "SDK list": lambda at, a, id: at.local(lambda memory: memory.list(agent_id=a)),
+    "SDK history of a server": lambda at, a, id: at.remote(lambda memory: memory.history(id, agent_id=a)),
+    "CLI get": lambda at, a, id: at.command("get", id, "--agent", a),
+    "CLI list": lambda at, a, id: at.command("list", "--agent", a),
+    "CLI history": lambda at, a, id: at.command("history", id, "--agent", a),
+    "CLI export": lambda at, a, id: _export(at, a),
+    "the page of the memory": lambda at, a, id: at.server.get(f"/ui/memories/{id}").body.decode(),
+    "the page's list": lambda at, a, id: at.server.get(f"/ui/memories?agent={a}").body.decode(),
+    "preview of a forget": lambda at, a, id: at.post("/v0/preview/forget", {"agent_id": a, "ids": [id]}),
+    "answer of an update": lambda at, a, id: at.server.call(
+        "PATCH", f"/v0/memories/{id}", {"agent_id": a, "confidence": 0.5}
+    ).body.decode(),
+}
+
+
+@pytest.mark.parametrize("way", SHOWN)
+def test_a_memory_does_not_name_what_a_recall_rule_withholds_of_what_became_part_of_it(place: Place, way: str) -> None:
+    agent = f"agent-{uuid.uuid4().hex[:8]}"
+    texts = ("a whale", "an orca", "a narwhal")
+    shown, other, kept = (place.server.post("/v0/remember", said(agent, text)).json["id"] for text in texts)
+    merged = place.post("/v0/merge", {"agent_id": agent, "canonical": shown, "duplicates": [other, kept]})
+    assert '"merged_count":2' in merged, merged
+    answer = SHOWN[way](place, agent, shown)
+    assert "a whale" in answer, answer
+    if way in ("get", "JSON-RPC get", "MCP get", "CLI get", "CLI export", "export", "the page of the memory"):
+        assert other in answer, "what may be read is named"
+    assert kept not in answer
+    assert shorten_id(kept) not in answer
 
 
 def test_a_rule_is_not_avoided_by_merging(place: Place) -> None:

@@ -10,6 +10,7 @@ import threading
 from typing import Any
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
+_UUID_AT_END = re.compile(rf"(?:.*_)?({_UUID.pattern})", re.DOTALL | re.IGNORECASE)
 
 
 _JSON = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
@@ -92,3 +93,9 @@ def minted_at(id: str) -> int:
 
 def is_uuid(text: str) -> bool:
     return _UUID.match(text) is not None
+
+
+def uuid_in(ref: str) -> str | None:
+    """The id of ours that a reference spells, alone or as `anything_<uuid>`."""
+    named = _UUID_AT_END.match(ref)
+    return named[1].lower() if named else None

@@ -680,6 +680,107 @@ def test_no_id_tells_of_what_is_withheld(subject: Subject, run: Any) -> None:
     assert hidden in repr(run(subject.engine.reviews.get(WHO, staged.review_id))), "a reviewer sees all of it"
 
 
+async def _exported(s: Subject, who: Principal) -> Any:
+    return [versions async for versions in s.engine.exports.memories(who, "agent")]
+
+
+async def _merged(s: Subject, who: Principal, id: str) -> Any:
+    another = await s.remember("it is warm outside")
+    return (await s.engine.merge(who, Merge("agent", id, [another]))).survivor
+
+
+async def _brought_back(s: Subject, who: Principal, id: str) -> Any:
+    await s.engine.forget(WHO, Forget("agent", [id]))
+    return await s.engine.undelete(who, "agent", id)
+
+
+#: Every way that shows a memory, by who asks and its id.
+SHOWS: dict[str, Callable[[Subject, Principal, str], Any]] = {
+    "recall": lambda s, who, id: s.engine.recall(who, Query(("agent",), "the weather", min_score=0.0)),
+    "recall as of": lambda s, who, id: s.engine.recall(
+        who, Query(("agent",), "the weather", min_score=0.0, as_of=s.clock())
+    ),
+    "search": lambda s, who, id: s.engine.search(who, Query(("agent",), "the weather"), limit=5),
+    "get": lambda s, who, id: s.engine.get(who, "agent", id),
+    "get as it was": lambda s, who, id: s.engine.get(who, "agent", id, as_of=s.clock()),
+    "find": lambda s, who, id: s.engine.find(who, id),
+    "list": lambda s, who, id: s.engine.list(who, ("agent",)),
+    "page": lambda s, who, id: s.engine.page(who, ("agent",), limit=5),
+    "history": lambda s, who, id: s.engine.history(who, "agent", id),
+    "palace recall": lambda s, who, id: s.engine.palaces.recall(who, "agent", "the weather", 5),
+    "most important": lambda s, who, id: s.engine.palaces.most_important(who, "agent", limit=5),
+    "within a run": lambda s, who, id: s.engine.runs.read(who, MemoryScope("agent"), id, None),
+    "export": lambda s, who, id: _exported(s, who),
+    "preview of a forget": lambda s, who, id: s.engine.preview_forget(who, Forget("agent", [id])),
+    "preview of an expire": lambda s, who, id: s.engine.preview_expire(who, Expire("agent", type="semantic")),
+    "answer of an update": lambda s, who, id: s.engine.update(who, Update("agent", id, confidence=0.5)),
+    "answer of a merge": _merged,
+    "answer of an undelete": _brought_back,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", SHOWS)
+@pytest.mark.parametrize("action", ["reject", "redact"])
+def test_a_memory_names_nothing_that_is_withheld_and_became_part_of_it(
+    subject: Subject, run: Any, way: str, action: str
+) -> None:
+    """What a rule redacts in a name is withheld whole, because a name cannot be redacted."""
+    hidden = run(subject.remember("what Carol earns", aliases=["salary"]))
+    harmless = run(subject.remember("it is not cold", aliases=["cold"]))
+    shown = run(subject.remember("the weather is mild", metadata={"references": [hidden, harmless]}))
+    run(subject.engine.merge(WHO, Merge("agent", shown, [hidden, harmless])))
+    subject.clock.advance(1)
+    # By its own row: the survivor goes by the name, too, and is about the weather.
+    when = {"content": "salary|earns", "operation": ["recall"], "principal": ["bob"]}
+    survives = {"content": "weather", "operation": ["recall"], "principal": ["bob"]}
+    rules(subject, run, {"when": survives, "action": "allow"}, {"when": when, "action": action})
+    for who in (WHO, BOB):
+        told = repr(run(SHOWS[way](subject, who, shown)))
+        assert shown in told
+        assert harmless in told
+        assert [name for name in (hidden, "salary") if name in told] == ([hidden, "salary"] if who == WHO else [])
+
+
+def test_nothing_that_is_withheld_is_named_beside_a_hit(subject: Subject, run: Any) -> None:
+    shown = run(subject.remember("the weather is mild", entity_name="Sky"))
+    subject.clock.advance(1)
+    hidden = run(subject.remember("The weather is mild!", entity_name="Sky", source="diary"))
+    when = {"source": ["diary"], "operation": ["recall"], "principal": ["bob"]}
+    rules(subject, run, {"when": when, "action": "reject"})
+    query = Query(("agent",), "the weather", min_score=0.0, hops=1, explain=True)
+    for who in (WHO, BOB):
+        hits = run(subject.engine.recall(who, query)).hits
+        (hit,) = (each for each in hits if each.memory.id == shown)
+        assert hit.supporting == ([hidden] if who == WHO else [])
+        assert hit.explain.get("same_as") == (hidden if who == WHO else None)
+        assert (hidden in repr(hits)) is (who == WHO)
+
+
+STATED: dict[str, Callable[[Subject, Principal], Any]] = {
+    "graph": lambda s, who: s.engine.graph.query(who, "agent", "Carol"),
+    "graph history": lambda s, who: s.engine.graph.history(who, "agent", "Carol"),
+    "graph path": lambda s, who: s.engine.graph.path(who, "agent", "Carol", "chess"),
+    "preview of a graph erase": lambda s, who: s.engine.graph.preview_erase(who, "agent", "Carol"),
+    "export": lambda s, who: s.engine.exports.statements(who, "agent"),
+}
+
+
+@pytest.mark.parametrize("way", STATED)
+@pytest.mark.parametrize("by_alias", [False, True], ids=["by id", "by alias"])
+def test_a_statement_does_not_name_the_memory_it_is_known_from_where_that_is_withheld(
+    subject: Subject, run: Any, way: str, by_alias: bool
+) -> None:
+    hidden = run(subject.remember("what Carol earns", aliases=["pay slip"]))
+    known_from = "pay slip" if by_alias else hidden
+    run(subject.engine.assert_fact(WHO, Statement("agent", "Carol", "plays", "chess", provenance=known_from)))
+    rules(subject, run, {"when": {"content": "earns", "operation": ["recall"], "principal": ["bob"]},
+                         "action": "reject"})  # fmt: skip
+    assert known_from in repr(run(STATED[way](subject, WHO)))
+    told = repr(run(STATED[way](subject, BOB)))
+    assert "chess" in told or way == "preview of a graph erase"
+    assert not [name for name in (known_from, hidden) if name in told]
+
+
 @pytest.mark.parametrize("action", ["reject", "redact"])
 def test_a_merge_tells_no_more_of_what_is_there_than_a_recall(subject: Subject, run: Any, action: str) -> None:
     one, two = run(subject.remember("the salary of Bob")), run(subject.remember("a salary"))

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from commonplace.engine.governance import learning, rules
+from commonplace.engine.governance.named_memories import named_ids, without_names
 from commonplace.engine.governance.rules import Operation, Proposal, Rule, Verdict, parse_rules
 from commonplace.engine.ledger import audit
 from commonplace.stores.base import Primary, Record, Transaction
@@ -245,15 +246,15 @@ class Policies:
 
     # reading
 
-    async def reader(self, who: Principal) -> Callable[[Memory], Memory | None]:
-        """What this caller may see of a memory: all of it, some of it, or nothing."""
+    async def _reader(self, who: Principal) -> Callable[[Memory], Memory | None]:
+        """What rules let this caller see of a memory: all of it, some of it, or nothing."""
         found = await self._read_rules(who)
         if not found:
             return lambda memory: memory
         return lambda memory: _seen(rules.first_match(found, _read(who, memory)), memory)
 
-    async def version_reader(self, who: Principal, ids: Iterable[str]) -> Callable[[Memory], Memory | None]:
-        """As `reader`, for versions of any time of these memories: what a rule says of a memory as it is now holds for
+    async def _version_reader(self, who: Principal, ids: Iterable[str]) -> Callable[[Memory], Memory | None]:
+        """As `_reader`, for versions of any time of these memories: what a rule says of a memory as it is now holds for
         all that it ever was, too."""
         found = await self._read_rules(who)
         if not found:
@@ -269,13 +270,21 @@ class Policies:
 
     async def shown(self, who: Principal, memories: Iterable[Memory]) -> list[Memory]:
         """Of these memories what this caller may see."""
-        show = await self.reader(who)
-        return [seen for memory in memories if (seen := show(memory)) is not None]
+        show = await self._reader(who)
+        return await self._unnamed(who, [seen for memory in memories if (seen := show(memory)) is not None])
 
     async def shown_versions(self, who: Principal, versions: Sequence[Memory]) -> list[Memory]:
         """As `shown`, of versions of any time."""
-        show = await self.version_reader(who, (version.id for version in versions))
-        return [seen for version in versions if (seen := show(version)) is not None]
+        show = await self._version_reader(who, (version.id for version in versions))
+        return await self._unnamed(who, [seen for version in versions if (seen := show(version)) is not None])
+
+    async def _unnamed(self, who: Principal, memories: list[Memory]) -> list[Memory]:
+        """Without the names of others that are kept from this caller: a memory goes by the names of what was merged
+        into it, and says what it was made of."""
+        if not memories or not await self.limit_reading(who):
+            return memories
+        kept = await self._kept_from(who, {id for memory in memories for id in named_ids(memory)})
+        return [without_names(memory, kept) for memory in memories] if kept else memories
 
     async def masked(self, who: Principal, memory: Memory) -> Memory:
         """As `shown`, where something has to stand for it: what is withheld says nothing but that it is there."""
@@ -294,15 +303,25 @@ class Policies:
 
     async def withheld(self, who: Principal, ids: Iterable[str]) -> frozenset[str]:
         """Of these ids those of memories that are kept from this caller, whatever has become of them."""
-        if not await self.withholds(who):
+        if not await self.limit_reading(who):
             return frozenset()
-        show = await self.reader(who)
-        there = await self._primary.get(who.tenant, list(dict.fromkeys(ids)))
-        return frozenset(memory.id for memory in there if show(memory) is None)
+        return frozenset(memory.id for memory in await self._kept_from(who, ids))
+
+    async def _kept_from(self, who: Principal, ids: Iterable[str]) -> list[Memory]:
+        if not (wanted := list(dict.fromkeys(ids))):
+            return []
+        show = await self._reader(who)
+        return [memory for memory in await self._primary.get(who.tenant, wanted) if show(memory) is None]
 
     async def shown_triples(self, who: Principal, triples: Iterable[Triple]) -> list[Triple]:
         show = await self.triple_reader(who)
-        return [seen for triple in triples if (seen := show(triple)) is not None]
+        return await self._unsourced(who, [seen for triple in triples if (seen := show(triple)) is not None])
+
+    async def _unsourced(self, who: Principal, triples: list[Triple]) -> list[Triple]:
+        """As `_unnamed`, of statements: without the memory that each is known from, where that is kept from this
+        caller."""
+        kept = await self.withheld(who, (triple.memory_id for triple in triples if triple.memory_id))
+        return [replace(t, provenance=None, memory_id=None) if t.memory_id in kept else t for t in triples]
 
     async def triple_reader(self, who: Principal) -> Callable[[Triple], Triple | None]:
         found = await self._read_rules(who)
@@ -327,7 +346,7 @@ class Policies:
                 seen = Triple(triple.id, triple.agent_id, next(told), next(told), next(told), triple.valid_from)
                 seen = replace(seen, valid_to=triple.valid_to)
             masked.append(seen)
-        return masked
+        return await self._unsourced(who, masked)
 
     async def limit_reading(self, who: Principal) -> bool:
         """Whether there are rules about what is read."""

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import TypedDict, Unpack
 
 from commonplace.engine.checks import check_page_size, memory_not_found
 from commonplace.engine.core import Core
 from commonplace.engine.types import NumberedPage, Snapshot
 from commonplace.stores.base import Page, Reach
-from commonplace.wire.canonical import is_uuid
+from commonplace.wire.canonical import is_uuid, uuid_in
 from commonplace.wire.errors import Conflict, NotFound
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import MAX_PAGE, SHARED_AGENT, Memory, Principal, Status
 from commonplace.wire.short_ids import expand_id
 
 READABLE: tuple[Status, ...] = ("live", "archived")
-_UUID_AT_END = re.compile(r"(?:.*_)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z", re.DOTALL | re.IGNORECASE)
 
 
 def readable(memory: Memory, now: int) -> bool:
@@ -108,7 +106,10 @@ async def part_of_another(core: Core, who: Principal, id: str, other: str, said:
     there = [m for m in await core.primary.get(who.tenant, [other]) if who.may_use(m.agent_id)]
     if await core.policies.shown(who, there):
         return Conflict(said, id=other)
-    return Conflict(f"memory {id:.300} has become part of another memory, which stands in the way of this")
+    return Conflict(
+        f"memory {id:.300} has become part of another memory, which stands in the way of this; whoever may read all "
+        "of the agent's memories is told which, and what to do"
+    )
 
 
 async def lookup(core: Core, who: Principal, ref: str, agent: str | None) -> Memory | None:
@@ -125,20 +126,14 @@ async def lookup(core: Core, who: Principal, ref: str, agent: str | None) -> Mem
         merged = await core.primary.find_alias(who.tenant, agents, named)
         found = [m for m in merged if readable(m, core.clock())]
     if len(found) > 1:
-        show = await core.policies.reader(who)
-        found = [m for m in found if show(m) is not None]  # what is withheld is as if it were not there
+        shown = {m.id for m in await core.policies.shown(who, found)}  # what is withheld is as if it were not there
+        found = [m for m in found if m.id in shown]
         if not found:
             raise record_not_found(ref)
     if len(found) > 1:
         holders = ", ".join(sorted(m.agent_id for m in found)[:5])
         raise Conflict(f"{ref:.300} names {len(found)} records, of the agents {holders}; say which agent's")
     return found[0] if found else None
-
-
-def uuid_in(ref: str) -> str | None:
-    """The id of ours that a reference spells, alone or as `anything_<uuid>`."""
-    named = _UUID_AT_END.match(ref)
-    return named[1].lower() if named else None
 
 
 async def find_by_uuid(core: Core, who: Principal, ref: str) -> Memory | None:

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 
 from commonplace.engine.checks import require_role
 from commonplace.engine.core import Core, StaleRead
-from commonplace.engine.memory.read import expired, uuid_in
+from commonplace.engine.memory.read import expired
 from commonplace.engine.memory.undelete import cannot_be_brought_back, mark_restored, undelete
 from commonplace.engine.memory.unmerge import unmerge
 from commonplace.engine.memory.write import write
 from commonplace.stores.base import Transaction
+from commonplace.wire.canonical import uuid_in
 from commonplace.wire.errors import Conflict, Fault, ValidationError
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.short_ids import expand_id

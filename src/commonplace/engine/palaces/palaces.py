@@ -167,14 +167,14 @@ class Palaces:
 
     async def recall(self, who: Principal, name: str, text: str, k: int, *, deep: bool = False) -> PalaceRecall:
         """Layer by layer; what is shown is in the audit, and what of it answers the question counts as recalled."""
-        palace = await self.get(who, name)
+        palace, policies = await self.get(who, name), self._core.policies
         self._recaller.spend(who, (name,))
         found = await palace_recall.recall(self._core, who, name, text, k, palace.identity, deep=deep)
-        show = await self._core.policies.reader(who)
-        found.hits = [replace(hit, memory=seen) for hit in found.hits if (seen := show(hit.memory)) is not None]
+        seen = {memory.id: memory for memory in await policies.shown(who, [hit.memory for hit in found.hits])}
+        found.hits = [replace(hit, memory=seen[hit.memory.id]) for hit in found.hits if hit.memory.id in seen]
         if found.identity is not None:
-            said = show(Memory("", who.tenant, name, "semantic", found.identity, kind="identity"))
-            found.identity = None if said is None else said.content
+            said = Memory("", who.tenant, name, "semantic", found.identity, kind="identity")
+            found.identity = next((memory.content for memory in await policies.shown(who, [said])), None)
         shown = [hit.memory.id for hit in found.hits]
         await self._recaller.log(who, (name,), text, shown, tail=frozenset(shown) - frozenset(found.found))
         return found

@@ -175,8 +175,8 @@ class Peers:
         self._recaller.spend(who, left)
         where = (*query.where, *trust.visible(requester.trust))
         found = await asking.ask(self._core, who, replace(query, agents=left, where=where), limit)
-        reader = await self._core.policies.reader(who)
-        found.matches = [replace(m, memory=seen) for m in found.matches if (seen := reader(m.memory)) is not None]
+        seen = {memory.id: memory for memory in await self._core.policies.shown(who, [m.memory for m in found.matches])}
+        found.matches = [replace(m, memory=seen[m.memory.id]) for m in found.matches if m.memory.id in seen]
         if len(left) < len(agents):
             found.cut = found.cut or "some agents have used up their recalls of this minute"
         text = query.text if query.text is not None else " ".join(query.keywords)

@@ -80,19 +80,25 @@ async def _recall(core: Core, who: Principal, query: Query, parts: RecallParts) 
     tied = await hops.supporting_ids(core, reach, query, [h.found.memory.id for h in assessed.hits])
     hits = []
     # Of another time what it is now is asked, too; of now it is what was found.
-    past = [h.found.memory.id for h in assessed.hits]
-    show = await (core.policies.reader(who) if at is None else core.policies.version_reader(who, past))
+    memories = [h.found.memory for h in assessed.hits]
+    shown = await (core.policies.shown if at is None else core.policies.shown_versions)(who, memories)
+    seen_by_id = {memory.id: memory for memory in shown}
+    named = {h.found.same_as for h in assessed.hits if h.found.same_as is not None}.union(*tied.values())
+    withheld = await core.policies.withheld(who, named)
     for hit in assessed.hits:
-        if (seen := show(hit.found.memory)) is None:
+        id = hit.found.memory.id
+        if (seen := seen_by_id.get(id)) is None:
             continue
-        id = seen.id
         why: dict[str, Any] | None = None
         if query.explain:
             hop = {"hop": near[id]} if id in near else {}
             why = {**_why(store, *by_id[id], blend, fused=hit.score), **hop, **(hit.explain or {})}
+            if hit.found.same_as in withheld:
+                del why["same_as"]
             if beside.lists:
                 why["stores"] = _places(lists, id)
-        hits.append(Hit(seen, hit.score, _source(lists, store, id), hit.relevance, tied.get(id, []), why))
+        support = [other for other in tied.get(id, ()) if other not in withheld]
+        hits.append(Hit(seen, hit.score, _source(lists, store, id), hit.relevance, support, why))
     explain: dict[str, Any] | None = None
     if query.explain:
         explain = {"candidates": len(found.ranked), "dense": found.dense, "as_of_seq": at}

@@ -53,18 +53,16 @@ class Exports:
         reach, cursor = self._reach(who, agent, user), None
         while True:
             page = await self._core.primary.scan(reach, limit=_PAGE, cursor=cursor, newest_first=False)
-            show = await self._core.policies.version_reader(who, (memory.id for memory in page.memories))
-            for memory in page.memories:
-                if show(memory) is None:
-                    continue
-                one = memory.version == 1
-                versions = [memory] if one else await self._core.primary.history(who.tenant, memory.id)
-                seen = [shown for version in versions if (shown := show(version)) is not None]
+            for memory in await self._core.policies.shown_versions(who, page.memories):
+                seen = [memory] if memory.version == 1 else await self._versions(who, memory.id)
                 if seen:  # it may have been erased this moment
                     yield [as_original(version) for version in seen]
             cursor = page.next_cursor
             if cursor is None:
                 return
+
+    async def _versions(self, who: Principal, id: str) -> list[Memory]:
+        return await self._core.policies.shown_versions(who, await self._core.primary.history(who.tenant, id))
 
     async def statements(self, who: Principal, agent: str) -> list[Triple]:
         """Those of all times, in the order they begin."""
