@@ -310,6 +310,7 @@ class Core:
         work: Callable[[Transaction, Sequence[R]], list[str]],
         *,
         begun: bool = False,
+        gives_way: bool = False,
     ) -> tuple[list[str], str | None]:
         """Each chunk its own unit of work, up to the first that fails: the ids done, and why there are not more.
 
@@ -317,6 +318,8 @@ class Core:
         """
         done: list[str] = []
         for start in range(0, len(items), size):
+            if gives_way:  # to recalls: nobody waits for this
+                await self.recall_priority.give_way()
             try:
                 done += await self.transact(
                     tenant,

@@ -10,6 +10,7 @@ from crash import gone_after
 from commonplace.engine.lifecycle import consolidate_job, long_term
 from commonplace.engine.lifecycle.consolidate_job import ConsolidateJob
 from commonplace.engine.lifecycle.consolidator import COLD_MS, SETTLED_MS, Plan, Score, ScoreConsolidator
+from commonplace.engine.memory import expire
 from commonplace.engine.types import Draft
 from commonplace.testing.subject import START, WHO, Subject
 from commonplace.wire.record import Memory, Principal
@@ -207,7 +208,8 @@ def test_a_rule_about_who_writes_holds_for_whose_words_are_promoted(subject: Sub
 
 
 def test_it_gives_way_before_each_step(subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A recall meanwhile meets one of them at most: the plan, each promotion, the look at long-term memory."""
+    """A recall meanwhile meets one of them at most: the plan, each promotion, each chunk that is archived, the look at
+    long-term memory."""
     core, steps = subject.engine._core, list[str]()
     plan, choose = ScoreConsolidator.plan, long_term.choose_for_archive
 
@@ -226,13 +228,23 @@ def test_it_gives_way_before_each_step(subject: Subject, run: Any, monkeypatch: 
         steps.append("choose")
         return choose(*args)
 
-    write = consolidate_job.write
+    def archived(*args: Any) -> Any:
+        steps.append("archive")
+        return archive(*args)
+
+    write, archive = consolidate_job.write, expire.apply_expire
+    monkeypatch.setattr(expire, "apply_expire", archived)
+    monkeypatch.setattr(consolidate_job, "_CHUNK", 2)
     monkeypatch.setattr(core.recall_priority, "give_way", give_way)
     monkeypatch.setattr(ScoreConsolidator, "plan", planned)
     monkeypatch.setattr(consolidate_job, "write", written)
     monkeypatch.setattr(long_term, "choose_for_archive", chosen)
     for text in (TEXT, "Bob keeps bees"):
         note(subject, run, text, metadata={"keep": True})
-    subject.clock.advance(SETTLED_MS)
-    assert consolidate(subject, run)["promoted"] == 2
-    assert steps == [each for step in ("plan", "promote", "promote", "choose") for each in ("give way", step)]
+    for text in ("it rains", "it snows", "it hails"):
+        note(subject, run, text, confidence=0.1)
+    subject.clock.advance(COLD_MS)
+    done = consolidate(subject, run)
+    assert (done["promoted"], done["archived"]) == (2, 3)
+    taken = ("plan", "promote", "promote", "archive", "archive", "choose")
+    assert steps == [each for step in taken for each in ("give way", step)]

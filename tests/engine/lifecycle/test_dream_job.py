@@ -129,6 +129,31 @@ def test_only_what_has_faded_away_is_put_away(subject: Subject, run: Any) -> Non
     assert dream(subject, run)["pruned"] == 0, "what was brought back stays for a while"
 
 
+def test_it_gives_way_before_each_look_for_what_has_faded(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for i in range(3):
+        put(subject, run, f"statement number {i}", importance=0.0)
+    dream(subject, run)
+    subject.clock.advance(31 * DAY_MS)
+    dream(subject, run, dry_run=True)
+    steps = list[str]()
+    scan = subject.store.scan
+
+    async def give_way() -> None:
+        steps.append("give way")
+
+    async def looked(reach: Any, **options: Any) -> Any:
+        steps.append("look")
+        return await scan(reach, **options)
+
+    monkeypatch.setattr(dream_job, "_CHUNK", 2)
+    monkeypatch.setattr(subject.engine._core.recall_priority, "give_way", give_way)
+    monkeypatch.setattr(subject.store, "scan", looked)
+    assert dream(subject, run)["pruned"] == 3
+    assert steps[-4:] == ["give way", "look", "give way", "look"], "after what is new was compared"
+
+
 def slow_passes(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Four comparisons use up the time of a pass; what was compared."""
     alike, seen = DreamJob._alike, list[str]()

@@ -8,6 +8,7 @@ import pytest
 from stored_records import stored_records
 
 from commonplace.config import GovernanceConfig
+from commonplace.engine.lifecycle import expire_job
 from commonplace.engine.lifecycle.expire_job import ExpireJob, parse_policy
 from commonplace.engine.types import Draft, Expire
 from commonplace.testing.subject import WHO, Subject
@@ -85,6 +86,48 @@ def test_old_keys_go_and_fresh_ones_stay(subject: Subject, run: Any) -> None:
     assert sweep(subject, run, dry_run=True)["keys"] == 1
     assert sweep(subject, run)["keys"] == 1
     assert [record.value["id"] for record in run(subject.store.records("local", "idempotency"))] != []
+
+
+def test_keys_are_not_all_read_every_minute(subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only when one may be due, and at most once an hour; whoever runs the job by hand need not wait."""
+    monkeypatch.setattr(expire_job, "_PAGE", 2)
+    looked: list[str | None] = []
+    page = subject.store.records_page
+
+    async def counted(tenant: str, kind: str, *args: Any, **options: Any) -> Any:
+        if kind == "idempotency":
+            looked.append(options["after"])
+        return await page(tenant, kind, *args, **options)
+
+    monkeypatch.setattr(subject.store, "records_page", counted)
+    scheduled = job(subject)
+
+    def keys_after(ms: int, *, asked: bool = False) -> tuple[int, int]:
+        """How many keys went, and in how many pages all were read."""
+        subject.clock.advance(ms)
+        looked.clear()
+        return run(scheduled.run(WHO, dry_run=False, asked=asked))["keys"], len(looked)
+
+    def write(*keys: str) -> None:
+        for key in keys:
+            run(subject.engine.remember(WHO, Draft("agent", "semantic", key), idempotency_key=key))
+
+    began = subject.clock()
+    write("a", "b", "c")
+    subject.clock.advance(60_000)
+    write("d", "e")
+    assert keys_after(0) == (0, 3)
+    assert keys_after(60_000) == (0, 0), "none is due"
+    assert keys_after(began + 7 * DAY_MS - subject.clock()) == (0, 0)
+    assert run(scheduled.run(WHO, dry_run=True))["keys"] == 0
+    assert keys_after(1) == (3, 3), "on the first millisecond"
+    assert keys_after(60_000) == (0, 0), "others are due, at most once an hour"
+    assert run(scheduled.run(WHO, dry_run=True))["keys"] == 2, "whoever asks is told"
+    assert keys_after(0) == (0, 0)
+    assert keys_after(3_600_000 - 60_000) == (2, 2)
+    write("f")
+    subject.clock.advance(7 * DAY_MS + 1)
+    assert keys_after(0, asked=True) == (1, 1), "whoever asks need not wait"
 
 
 def test_standing_policies_are_applied_to_whom_they_name(subject: Subject, run: Any) -> None:

@@ -187,6 +187,7 @@ class DreamJob:
             )
 
         while self.core.clock() < until:
+            await self.core.recall_priority.give_way()
             page = await self.core.primary.scan(reach, limit=_CHUNK, cursor=progress.pruned, newest_first=False)
             worthless = [m for m in page.memories if DECAY.of(m, now) < MIN_IMPORTANCE and not _is_kept(m)]
             free, _ = await self.core.policies.admitted(who, "forget", worthless)

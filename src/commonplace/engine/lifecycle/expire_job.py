@@ -4,7 +4,7 @@ standing policies."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from commonplace.engine.core import IDEMPOTENCY, Core
 from commonplace.engine.governance.reviews import Reviews
@@ -24,10 +24,12 @@ from commonplace.wire.record import MEMORY_TYPES, Memory, Principal
 from commonplace.wire.times import DAY_MS
 
 KEEP_IDEMPOTENCY_MS = 7 * DAY_MS
+KEY_SWEEP_MS = DAY_MS // 24  # where somebody writes all the time, some key is due at every moment
 LEFT_ALONE_MS = 30 * DAY_MS
 EVERY_AGENT = "*"
 _ACTION_KINDS: dict[str, ActionKind] = {"forget": "forgotten", "archive": "archived", "demote": "demoted"}
 _ACTIONS = tuple(_ACTION_KINDS)
+_PAGE = 1000  # keys that are read, and dropped, at once
 _CONDITIONS = ("type", "older_than_days", "no_recall_in_days", "confidence_below")
 
 
@@ -40,6 +42,7 @@ class ExpireJob:
     policies: Sequence[Expire] = ()  # for each of which agent_id may be `*`
     every: int = 60_000
     name: str = "expire"
+    keys_due: dict[str, int] = field(default_factory=dict)  # by tenant: when keys are looked at again
 
     async def run(
         self, who: Principal, *, dry_run: bool, asked: bool = True, log: RunLog | None = None
@@ -47,7 +50,11 @@ class ExpireJob:
         log = log or RunLog()
         counts = {"expired": 0, "by_policy": 0, "reviews": 0, "keys": 0, "runs": 0}
         counts["reviews"] = len(await self.reviews.overdue(who)) if dry_run else await self.reviews.sweep(who)
-        counts["keys"] = await drop_old_keys(self.core, who.tenant, dry_run=dry_run)
+        now = self.core.clock()
+        if asked or now >= self.keys_due.get(who.tenant, 0):
+            counts["keys"], due = await drop_old_keys(self.core, who.tenant, dry_run=dry_run)
+            if not dry_run:
+                self.keys_due[who.tenant] = max(due, now + KEY_SWEEP_MS)
         if not dry_run:
             counts["runs"] = await self.runs.sweep(who.tenant)
             await drop_old_runs(self.core, who.tenant)
@@ -97,18 +104,27 @@ class ExpireJob:
         return len(done.ids)
 
 
-async def drop_old_keys(core: Core, tenant: str, *, dry_run: bool = False) -> int:
-    """Idempotency keys that nobody will repeat any more; how many there are."""
-    old = core.clock() - KEEP_IDEMPOTENCY_MS
-    keys = [r.key for r in await core.primary.records(tenant, IDEMPOTENCY) if r.value.get("at", 0) < old]
+async def drop_old_keys(core: Core, tenant: str, *, dry_run: bool = False) -> tuple[int, int]:
+    """Idempotency keys that nobody will repeat any more: how many there are, and when the next of the others is one.
+    None that is written meanwhile will be sooner."""
+    now, dropped, after = core.clock(), 0, None
+    next_due = now + KEEP_IDEMPOTENCY_MS + 1
+    while True:
+        page = await core.primary.records_page(tenant, IDEMPOTENCY, {}, after=after, limit=_PAGE)
+        due = {record.key: int(record.value.get("at", 0)) + KEEP_IDEMPOTENCY_MS + 1 for record in page}
+        old = [key for key, at in due.items() if at <= now]
+        next_due = min([next_due, *(at for at in due.values() if at > now)])
+        dropped += len(old)
 
-    def work(tx: Transaction) -> None:
-        for key in keys:
-            tx.drop_record(IDEMPOTENCY, key)
+        def work(tx: Transaction, keys: Sequence[str] = old) -> None:
+            for key in keys:
+                tx.drop_record(IDEMPOTENCY, key)
 
-    if keys and not dry_run:
-        await core.transact(tenant, work)
-    return len(keys)
+        if old and not dry_run:
+            await core.transact(tenant, work)
+        if len(page) < _PAGE:
+            return dropped, next_due
+        after = page[-1].key
 
 
 def parse_policy(text: str) -> Expire:
