@@ -37,7 +37,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 log = logging.getLogger("commonplace.engine")
 
-_RETRIES = 8
+#: A stale attempt means that another's write was done, so that trying again is progress.
+_RETRIES = 128
 #: What is written waits for its vectors up to this length, and this long; then it is kept without, and they follow.
 EMBEDDED_AT_ONCE_CHARS = 64_000
 _EMBEDDING_SECONDS = 5.0

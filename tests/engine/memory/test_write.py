@@ -148,6 +148,17 @@ def test_content_may_have_262144_characters_and_no_more(subject: Subject, run: A
         run(subject.update(kept, content="x" * 262_145))
 
 
+def test_nobody_of_a_crowd_that_changes_one_memory_is_sent_away(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("nobody yet"))
+    said = [f"client {n}" for n in range(60)]
+
+    async def all_at_once() -> None:
+        await asyncio.gather(*(subject.engine.update(WHO, Update("agent", id, content=each)) for each in said))
+
+    run(all_at_once())
+    assert sorted(m.content for m in run(subject.engine.history(WHO, "agent", id))[1:]) == sorted(said)
+
+
 def test_updates_do_not_overwrite_what_they_have_not_seen(subject: Subject, run: Any) -> None:
     id = run(subject.remember("0"))
 
