@@ -52,6 +52,16 @@ def test_an_id_that_is_no_text_is_refused(name: str, field: str, tmp_path: Path)
     assert not (tmp_path / "data").exists()  # what is wrong opens no store
 
 
+@pytest.mark.parametrize(("name", "field"), TABLE)
+def test_an_empty_id_is_refused(name: str, field: str, tmp_path: Path) -> None:
+    with SyncMemory(data=tmp_path / "data", embedder="none") as here, SyncRemoteMemory(NOWHERE) as there:
+        for memory in (here, there):
+            with pytest.raises(ValidationError, match=f"{field} must not be empty; leave it out") as refused:
+                getattr(memory, name)(**{**needed(name), field: ""})
+            assert refused.value.details["field"] == field
+    assert not (tmp_path / "data").exists()
+
+
 def test_in_a_batch_it_is_refused_in_its_place(tmp_path: Path) -> None:
     with SyncMemory("assistant", data=tmp_path, embedder="none") as memory:
         items = [{"content": "tea", field: value} for field in ("user_id", "agent_id") for value in NO_IDS[:-1]]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from commonplace.wire.errors import Unavailable
+from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.http_client import JsonClient, unreachable, unreachable_url
 
 REFUSED = ConnectionRefusedError(111, "Connection refused")
@@ -81,6 +81,15 @@ def _asked(url: str) -> str:
     with pytest.raises(Unavailable) as refused:
         asyncio.run(ask())
     return refused.value.message
+
+
+@pytest.mark.parametrize("sign", ["/", "?", "#", "/x?y#"])
+@pytest.mark.parametrize("port", [":12", ""])
+def test_a_password_that_cannot_be_read_is_not_taken_for_a_host(sign: str, port: str) -> None:
+    with pytest.raises(ValidationError, match="an @ stands behind its host; ") as refused:
+        JsonClient(f"http://alice{port}{sign}34@memory.example", "s3cret", 5, 1)
+    assert "34" not in str(refused.value)
+    assert "alice" not in str(refused.value)
 
 
 def test_a_port_at_which_nobody_listens() -> None:

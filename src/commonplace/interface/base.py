@@ -53,10 +53,13 @@ def present(parameters: Mapping[str, Any]) -> Document:
 
 def check_ids(**ids: object) -> None:
     """Raises ValidationError for an id that is no text. No id means everyone's memories, and a program whose
-    `user.is_authenticated and user.id` is False means nobody's; a list or an object would be taken for a condition."""
+    `user.is_authenticated and user.id` is False means nobody's; a list or an object would be taken for a condition. An
+    empty text is as wrong: some operations would take it for nobody, others for the default."""
     for name, value in ids.items():
         if value is not None and not isinstance(value, str):
             raise ValidationError(f"{name} must be text, not {value!r:.80}", field=name)
+        if value == "":
+            raise ValidationError(f"{name} must not be empty; leave it out where nobody is meant", field=name)
 
 
 def _plain(value: Any) -> Any:

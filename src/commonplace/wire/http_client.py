@@ -50,6 +50,13 @@ class JsonClient:
             self._port = parts.port
         except ValueError:  # a port or an address that cannot be one
             raise wrong from None
+        if "@" in f"{parts.path}?{parts.query}#{parts.fragment}":
+            # Half of a password would be taken for the host, and the token be sent there.
+            raise ValidationError(
+                "this is not a server's address: an @ stands behind its host; / ? and # in a user name or password "
+                "must be percent-encoded, such as %2F for /",
+                field="url",
+            )
         plain = url.isprintable() and " " not in url and parts.path.isascii()
         if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
             raise wrong
