@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from other_protocol import GREETINGS, run_other_protocol
 
 from commonplace.embedders.openai import OpenAI, open_embedder
 from commonplace.wire.errors import Fault, RateLimited, Unavailable, ValidationError
@@ -201,6 +202,16 @@ def test_a_server_that_is_not_there() -> None:
         port = unused.getsockname()[1]
         spec = f"openai://127.0.0.1:{port}/v1?model=small"
         with pytest.raises(Unavailable, match=f"cannot be reached: 127.0.0.1:{port} .*Connection refused"):
+            open_embedder(spec, sleep=waits.append).embed(["tea"])
+    assert len(waits) == 4
+
+
+@pytest.mark.parametrize("said", GREETINGS)
+def test_a_server_that_speaks_something_else_or_stops_halfway(said: bytes) -> None:
+    waits: list[float] = []
+    with run_other_protocol(said) as port:
+        spec = f"openai://127.0.0.1:{port}/v1?model=small"
+        with pytest.raises(Unavailable, match=f"cannot be reached: 127.0.0.1:{port} .* is that a server's port"):
             open_embedder(spec, sleep=waits.append).embed(["tea"])
     assert len(waits) == 4
 

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 
 import pytest
+from other_protocol import GREETINGS, run_other_protocol
 from token_issuer import run_issuer
 
 from commonplace.serve.jwks import LIFE_SECONDS, MAX_TRIES, STALE_SECONDS, TRIES_SECONDS, KeySet, fetch_json
@@ -165,6 +166,23 @@ def test_an_issuer_of_oauth_says_it_elsewhere() -> None:
 def test_an_issuer_that_says_something_else_is_not_believed(said: dict[str, Any], says: str) -> None:
     with pytest.raises(Unavailable, match=says):
         asyncio.run(KeySet(ISSUER, fetch=lambda url: said).find("a"))
+
+
+@pytest.mark.parametrize("said", GREETINGS)
+def test_an_issuer_that_speaks_something_else_or_stops_halfway_is_unavailable(said: bytes) -> None:
+    with run_other_protocol(said) as port:
+        keys = KeySet(f"http://127.0.0.1:{port}")
+        with pytest.raises(Unavailable, match=f"the keys of http://127.0.0.1:{port} could not be fetched: .*"):
+            asyncio.run(keys.find("a"))
+
+
+@pytest.mark.parametrize("name", ["http_proxy", "HTTP_PROXY", "all_proxy"])
+def test_an_issuer_on_this_machine_is_asked_by_no_way_around(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain HTTP is for this machine because nobody is on the way: a proxy would be."""
+    with run_issuer() as issuer, run_issuer() as proxy:
+        monkeypatch.setenv(name, proxy.url)
+        assert asyncio.run(KeySet(issuer.url).find("first"))
+        assert proxy.asked == {}
 
 
 def test_an_answer_is_read_up_to_a_limit_and_no_redirect_is_followed() -> None:

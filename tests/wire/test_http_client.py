@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from other_protocol import run_other_protocol
 
 from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.http_client import JsonClient, unreachable, unreachable_url
@@ -100,17 +101,7 @@ def test_a_port_at_which_nobody_listens() -> None:
 
 
 def test_a_port_that_speaks_something_else() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-
-        def greet() -> None:
-            for _ in range(2):
-                line, _ = other.accept()
-                with line:
-                    line.sendall(b"SSH-2.0-something\r\n")
-                    line.recv(65536)
-
-        threading.Thread(target=greet, daemon=True).start()
-        port = other.getsockname()[1]
+    with run_other_protocol() as port:
         assert f"127.0.0.1:{port} could not be reached" in _asked(f"http://127.0.0.1:{port}")
         assert "it does not speak TLS" in _asked(f"https://127.0.0.1:{port}")
 

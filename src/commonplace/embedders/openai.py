@@ -14,6 +14,7 @@ import time
 import urllib.error
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlencode
 
@@ -91,7 +92,8 @@ class OpenAI:
                     if (error.code != 429 and error.code < 500) or attempt == _ATTEMPTS:
                         raise self._refusal(error) from None
                     wait = _retry_after(error, wait)
-            except (OSError, ValueError) as error:  # URLError and timeouts are OSErrors, bad JSON a ValueError
+            # URLError and timeouts are OSErrors, bad JSON a ValueError; what is no HTTP at all is neither.
+            except (OSError, ValueError, HTTPException) as error:
                 if isinstance(error, ValueError):
                     raise Unavailable(f"{self.name} cannot be understood: {type(error).__name__}") from None
                 if attempt == _ATTEMPTS:

@@ -1,27 +1,19 @@
-"""A language model as the judge of last resort, over any endpoint that speaks the OpenAI chat request.
+"""A language model as the judge of last resort: what `wire/chat_model.py` says of `llm://…` holds for it.
 
-`llm://HOST[:PORT]/PATH?model=NAME` with, as needed: `key=VARIABLE` (the environment variable that holds the key; none
-is sent unless it is named), `calls=N` and `tokens=N` (the budget of this process), `timeout=SECONDS`, `tls=no`. Plain
-HTTP is the default on this machine only. It is asked only about pairs the judge that ships is unsure of, all of one
-question in one request; when it fails or the budget is spent, the other judge's word stands.
+It is asked only about pairs the judge that ships is unsure of, all of one question in one request; when it fails or the
+budget is spent, the other judge's word stands.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import threading
-import urllib.error
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from commonplace.judges.base import Judge
-from commonplace.wire.errors import Fault, Unavailable, ValidationError
-from commonplace.wire.http_client import ModelEndpoint, parse_endpoint, unreachable_url
+from commonplace.wire.chat_model import ChatModel, UsageCounter, open_chat_model
+from commonplace.wire.errors import Fault
 
-_SETTINGS = ("model", "key", "calls", "tokens", "timeout", "tls")
-_MAX_ANSWER = 1 << 20
 _MAX_CHARS = 4000
 
 #: Between these logits the shipped judge is about as often wrong as right.
@@ -36,40 +28,16 @@ _TASK = (
 )
 
 
-@dataclass(slots=True)
-class UsageCounter:
-    """What was spent since the process started."""
-
-    calls: int = 0
-    tokens: int = 0
-    failures: int = 0
-
-
 class LLMJudge:
-    """Texts go to the endpoint and nowhere else: no message or log of ours contains one."""
-
-    def __init__(
-        self,
-        url: str,
-        model: str,
-        *,
-        name: str,
-        inner: Judge | None = None,
-        key_variable: str | None = None,
-        calls: int = 1000,
-        tokens: int = 1_000_000,
-        timeout: float = 10.0,
-    ) -> None:
-        self.name = name
+    def __init__(self, model: ChatModel, inner: Judge | None = None) -> None:
+        self.name = model.name
         self.note: str | None = None
-        self.usage = UsageCounter()
         self._model = model
         self._inner = inner
-        self._calls = calls
-        self._tokens = tokens
-        self._timeout = timeout
-        self._usage_lock = threading.Lock()
-        self._endpoint = ModelEndpoint(url, f"the judge {name}", key_variable, _MAX_ANSWER)
+
+    @property
+    def usage(self) -> UsageCounter:
+        return self._model.usage
 
     def judge(self, question: str, texts: Sequence[str]) -> list[float]:
         logits, note = self._inner_logits(question, texts)
@@ -103,49 +71,7 @@ class LLMJudge:
     def _ask(self, question: str, texts: Sequence[str]) -> set[int]:
         memories = {str(n): text[:_MAX_CHARS] for n, text in enumerate(texts, 1)}
         asked = json.dumps({"question": question[:_MAX_CHARS], "memories": memories}, ensure_ascii=False)
-        body = {
-            "model": self._model,
-            "temperature": 0,
-            "max_tokens": 100,
-            "messages": [{"role": "system", "content": _TASK}, {"role": "user", "content": asked}],
-        }
-        self._spend()
-        try:
-            answer = self._post(body)
-            said = answer["choices"][0]["message"]["content"]
-            self._count(answer.get("usage"))
-            return {n - 1 for n in _numbers(said) if 1 <= n <= len(texts)}
-        except Exception as error:
-            with self._usage_lock:
-                self.usage.failures += 1
-            if isinstance(error, Fault):
-                raise
-            # Not the error's own words: they may quote what was sent.
-            raise Unavailable(f"the judge {self.name} answered something else than asked for") from None
-
-    def _spend(self) -> None:
-        with self._usage_lock:
-            if self.usage.calls >= self._calls or self.usage.tokens >= self._tokens:
-                raise Unavailable(
-                    f"the judge {self.name} has spent its budget ({self.usage.calls} calls, {self.usage.tokens} tokens)"
-                )
-            self.usage.calls += 1
-
-    def _count(self, usage: Any) -> None:
-        total = usage.get("total_tokens") if isinstance(usage, dict) else None
-        with self._usage_lock:
-            self.usage.tokens += total if isinstance(total, int) and total > 0 else 0
-
-    def _post(self, body: dict[str, Any]) -> Any:
-        try:
-            return self._endpoint.post(body, self._timeout)
-        except urllib.error.HTTPError as error:
-            with error:
-                raise Unavailable(f"the judge {self.name} refused (HTTP {error.code})") from None
-        except OSError as error:
-            reason = getattr(error, "reason", None)
-            why = unreachable_url(reason if isinstance(reason, Exception) else error, self._endpoint.url, ours=False)
-            raise Unavailable(f"the judge {self.name} cannot be reached: {why}") from None
+        return {n - 1 for n in self._model.ask(_TASK, asked, _numbers) if 1 <= n <= len(texts)}
 
 
 def _numbers(said: str) -> list[int]:
@@ -157,17 +83,4 @@ def _numbers(said: str) -> list[int]:
 
 
 def open_llm(spec: str, *, inner: Judge | None = None) -> LLMJudge:
-    try:
-        endpoint = parse_endpoint(spec, _SETTINGS)
-        numbers = {name: endpoint.whole_number(name, 1_000_000_000) for name in ("calls", "tokens", "timeout")}
-    except ValueError as error:
-        raise ValidationError(f"judge {spec!r}: {error}", field="judge") from error
-    model = endpoint.settings["model"]
-    return LLMJudge(
-        f"{endpoint.url}/chat/completions",
-        model,
-        name=f"llm://{endpoint.address}?model={model}",
-        inner=inner,
-        key_variable=endpoint.settings.get("key"),
-        **{name: number for name, number in numbers.items() if number is not None},
-    )
+    return LLMJudge(open_chat_model(spec, "judge"), inner)

@@ -7,6 +7,7 @@ import json
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
@@ -32,11 +33,15 @@ Fetch = Callable[[str], Document]
 
 def fetch_json(url: str) -> Document:
     # No redirect is followed: it would make the keys those of a host nobody named.
-    opener = urllib.request.build_opener(NoRedirects())
-    with opener.open(
-        urllib.request.Request(url, headers={"Accept": "application/json"}), timeout=_TIMEOUT_SECONDS
-    ) as got:
-        body = got.read(_MAX_BYTES + 1)
+    handlers: list[urllib.request.BaseHandler] = [NoRedirects()]
+    if urlsplit(url).hostname in _LOCAL:  # where plain HTTP is taken: a proxy would be somebody on the way
+        handlers.append(urllib.request.ProxyHandler({}))
+    request = urllib.request.Request(url, headers={"Accept": "application/json"})
+    try:
+        with urllib.request.build_opener(*handlers).open(request, timeout=_TIMEOUT_SECONDS) as got:
+            body = got.read(_MAX_BYTES + 1)
+    except HTTPException as error:  # which is no OSError: what answered is no web server, or broke off
+        raise ValueError(f"what answers there is no HTTP ({type(error).__name__})") from error
     if len(body) > _MAX_BYTES:
         raise ValueError(f"more than {_MAX_BYTES:,} bytes")
     document = json.loads(body)
