@@ -7,12 +7,14 @@ import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from other_protocol import GREETINGS, run_other_protocol
 
+from commonplace import SyncMemory
 from commonplace.embedders.openai import OpenAI, open_embedder
 from commonplace.wire.errors import Fault, RateLimited, Unavailable, ValidationError
 
@@ -214,6 +216,61 @@ def test_a_server_that_speaks_something_else_or_stops_halfway(said: bytes) -> No
         with pytest.raises(Unavailable, match=f"cannot be reached: 127.0.0.1:{port} .* is that a server's port"):
             open_embedder(spec, sleep=waits.append).embed(["tea"])
     assert len(waits) == 4
+
+
+def remembering(data: Path, spec: str) -> tuple[SyncMemory, list[float]]:
+    waits: list[float] = []
+    return SyncMemory(data=data, embedder=open_embedder(spec, sleep=waits.append)), waits
+
+
+def test_a_server_that_is_down_keeps_nobody_from_their_memories(endpoint: EndpointServer, tmp_path: Path) -> None:
+    """How long its vectors are is known from the store: nobody need be asked before one is wanted."""
+    with remembering(tmp_path, endpoint.spec)[0] as memory:
+        memory.remember("Alice drinks tea")
+    endpoint.shutdown()
+    endpoint.server_close()
+    memory, waits = remembering(tmp_path, endpoint.spec)
+    with memory:
+        assert [each["content"] for each in memory.list()["memories"]] == ["Alice drinks tea"]
+        assert waits == []
+        memory.remember("Bob drinks coffee")
+        found = memory.recall("coffee")
+        assert [hit.content for hit in found] == ["Bob drinks coffee"]
+        assert "cannot be reached" in (found.note or "")
+
+
+def test_a_store_is_begun_while_the_server_is_down(tmp_path: Path) -> None:
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        spec = f"openai://127.0.0.1:{place.getsockname()[1]}/v1?model=small"
+        with remembering(tmp_path, spec)[0] as memory:
+            memory.remember("Alice drinks tea")
+            found = memory.recall("tea")
+            assert [hit.content for hit in found] == ["Alice drinks tea"]
+            assert "cannot be reached" in (found.note or "")
+            assert "keywords only" in (found.note or "")
+    # Whichever comes first with a server that answers is the store's, and makes what is missing.
+    with EndpointServer() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            with remembering(tmp_path, server.spec)[0] as memory:
+                assert memory.reindex(server.spec)["reindexed"] == 1
+                assert memory.recall("tea").note is None
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_model_that_has_become_another_is_noticed_when_it_answers(endpoint: EndpointServer) -> None:
+    embedder = opened(endpoint)[0]
+    embedder.expect_dimension(5)
+    assert (embedder.dimension, endpoint.requests) == (5, [])
+    with pytest.raises(Unavailable, match="answered 3 dimensions, not 5"):
+        embedder.embed(["tea"])
+    said = opened(endpoint, "&dimension=3")[0]
+    said.expect_dimension(5)
+    assert said.dimension == 3, "what its spec says comes first"
 
 
 @pytest.mark.parametrize(

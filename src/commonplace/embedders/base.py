@@ -75,11 +75,25 @@ class LocalModel(Protocol):
         """What is wrong with them, a sentence each."""
 
 
-class BaseEmbedder:
+class DimensionCheck:
+    """An embedder that can be told the dimension by whoever has vectors of it, and then loads or asks nothing for it:
+    a model that is missing, or a server that is down, must keep nobody from what is kept. Another answer is refused."""
+
+    _declared: int | None = None  # the dimension, where it is known without embedding anything
+
+    def expect_dimension(self, dimension: int) -> None:
+        self._declared = self._declared or dimension
+
+    def _check_dimension(self, vectors: Vectors, name: str) -> None:
+        if self._declared not in (None, vectors.shape[1]):
+            said = f"{name} answered {vectors.shape[1]} dimensions, not {self._declared}"
+            raise Unavailable(f"{said}; if its model is another now, `commonplace reindex` makes the vectors anew")
+
+
+class BaseEmbedder(DimensionCheck):
     """An embedder made of one function, `_encode`, from texts to rows of numbers of any length."""
 
     name: str
-    _declared: int | None = None  # the dimension, where it is known without embedding anything
 
     @cached_property
     def dimension(self) -> int:
@@ -90,8 +104,7 @@ class BaseEmbedder:
 
     def _embed(self, texts: list[str]) -> Vectors:
         vectors = unit_rows(self._encode(texts), count=len(texts), source=self.name)
-        if self._declared not in (None, vectors.shape[1]):
-            raise Unavailable(f"{self.name} answered {vectors.shape[1]} dimensions, not {self._declared}")
+        self._check_dimension(vectors, self.name)
         return vectors
 
     def _encode(self, texts: list[str]) -> Any:

@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from commonplace.embedders.base import Vectors, unit_rows
+from commonplace.embedders.base import DimensionCheck, Vectors, unit_rows
 from commonplace.wire.errors import RateLimited, Unavailable, ValidationError
 from commonplace.wire.http_client import ModelEndpoint, parse_endpoint, unreachable_url
 
@@ -32,7 +32,7 @@ _MAX_ANSWER = 64 << 20
 _SETTINGS = ("dimension", "key", "model", "shorten", "tls")
 
 
-class OpenAI:
+class OpenAI(DimensionCheck):
     """Texts go to the endpoint and nowhere else: no message or log of ours contains one."""
 
     slice_chars = 64_000  # each request takes a way there and back, whatever it carries
@@ -78,8 +78,7 @@ class OpenAI:
         except (KeyError, TypeError) as error:
             raise Unavailable(f"{self.name} answered something other than embeddings") from error
         vectors = unit_rows(rows, count=len(texts), source=self.name)
-        if self._declared not in (None, vectors.shape[1]):
-            raise Unavailable(f"{self.name} answered {vectors.shape[1]} dimensions, not {self._declared}")
+        self._check_dimension(vectors, self.name)
         return vectors
 
     def _post(self, body: dict[str, Any]) -> Any:

@@ -103,14 +103,21 @@ class Core:
         if embedder is None:
             return
         info = await self.primary.embedder()
-        if info is None:
-            info = await self.primary.adopt_embedder(embedder.name, embedder.dimension)
         self._chosen = embedder
+        if info is None:
+            try:
+                dimension = await asyncio.to_thread(lambda: embedder.dimension)
+            except Unavailable as fault:  # nobody can say yet what its vectors are like, and nobody is refused for it
+                self.note = f"{fault.message}; recall is by keywords only until this is started again while it answers"
+                return
+            info = await self.primary.adopt_embedder(embedder.name, dimension)
         await self._use(embedder, info)
 
     async def _use(self, embedder: Embedder, info: EmbedderInfo) -> None:
         # The embedder and what is known of it change together: whoever reads both finds a pair.
         old, self.embedder_info = self.embedding, info
+        if info.name == embedder.name and (expect := getattr(embedder, "expect_dimension", None)):
+            expect(info.dimension)
         if info.name == embedder.name and info.dimension == embedder.dimension:
             if old is None or old.embedder is not embedder:
                 self.embedding = CachedEmbedder(embedder)
@@ -181,7 +188,7 @@ class Core:
                 if embedding is not self.embedding:  # replaced, and closed before it had answered
                     continue
                 # A memory is never refused because a model is missing: it is found by its words until `reindex`.
-                self.note = f"{fault.message}; recall is by keywords only"
+                self.note = f"{fault.message}; recall is by keywords only until this is started again while it answers"
                 log.warning("%s", self.note)
                 return None, info
             if embedding is self.embedding:

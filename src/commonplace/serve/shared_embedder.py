@@ -158,6 +158,10 @@ class SharedEmbedder:
     def dimension(self) -> int:
         return self._own.dimension
 
+    def expect_dimension(self, dimension: int) -> None:
+        if expect := getattr(self._own, "expect_dimension", None):
+            expect(dimension)
+
     def embed(self, texts: Sequence[str]) -> Vectors:
         answer = self._ask_server(texts, self._vectors)
         return self._own.embed(texts) if answer is None else answer
