@@ -505,7 +505,7 @@ def test_a_damaged_model_is_told_by_verify_status_and_recall(
     (tmp_path / "encoder.onnx").write_bytes(b"half of it")
     damaged = replace(packaged_files.ENCODER, path=tmp_path / "encoder.onnx")
     monkeypatch.setattr(packaged_files, "ENCODER", damaged)
-    sentence = "the encoder is damaged: install commonplace again"
+    sentence = "the encoder is damaged: install commonplace-memory again"
     assert sentence in cli("model", "verify").out
     assert "damaged" in cli("model", "list").out
     assert sentence in cli("status").err

@@ -230,6 +230,17 @@ def test_reading_begins_no_store_in_a_folder_that_is_named(cli, tmp_path) -> Non
     assert not (tmp_path / "typo").exists()
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc")
+def test_a_folder_that_cannot_be_made_is_said_with_what_to_do(cli, monkeypatch) -> None:
+    """As in a home that is read-only; where this one is, not even root can make any."""
+    monkeypatch.setenv("COMMONPLACE_DATA", "/proc/commonplace/data")
+    for args in (("remember", "tea"), ("recall", "tea"), ("status",)):
+        refused = cli(*args)
+        assert refused.code == 2
+        assert "cannot create the data folder" in refused.err
+        assert "Choose another with --data or COMMONPLACE_DATA." in refused.err
+
+
 def test_the_data_directory_is_a_folder(cli, tmp_path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("x")

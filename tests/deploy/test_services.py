@@ -47,6 +47,38 @@ def test_compose_has_a_server_and_its_database() -> None:
     assert int(server["stop_grace_period"].removesuffix("s")) > STOP_SECONDS
 
 
+def test_the_server_of_compose_keeps_its_memories_in_its_database(tmp_path: Path) -> None:
+    """With the variables that it is given, the empty ones too, and a PostgreSQL that asks for the password."""
+    pytest.importorskip("psycopg")
+    from postgres_databases import server as postgres
+    from postgres_server import PASSWORD
+
+    name = postgres().create_database()
+    given = {
+        key: re.sub(r"\$\{\w+:-\}", "", value)
+        for key, value in COMPOSE["services"]["commonplace"]["environment"].items()
+    }
+    assert given["COMMONPLACE_STORE"] == "postgresql://commonplace@postgres/commonplace"
+    settings = given | {
+        "COMMONPLACE_STORE": f"postgresql://postgres@127.0.0.1:{postgres().port}/{name}",
+        "PGPASSWORD": PASSWORD,
+        **{each.text.partition("=")[0]: each.text.partition("=")[2] for each in of("ENV") if "_HOST=" in each.text},
+    }
+    try:
+        secret = token(tmp_path, "--role", "admin", **settings)
+        for turn in range(2):
+            with run_server(tmp_path, **settings) as server:
+                body = {"agent_id": "a", "type": "semantic", "content": "Alice is allergic to peanuts"}
+                assert turn or server.post("/v0/remember", body, token=secret).status == 200
+                found = server.post("/v0/recall", {"agent_id": "a", "query": "peanuts"}, token=secret).json["results"]
+                assert [each["content"] for each in found] == [body["content"]]
+                assert server.post("/v0/recall", {"agent_id": "a", "query": "peanuts"}, token="x").status == 401
+            assert PASSWORD not in "".join(server.out + server.err)
+        assert not (tmp_path / "commonplace.db").exists()
+    finally:
+        postgres().drop_database(name)
+
+
 def test_docker_reads_it_where_there_is_docker() -> None:
     asked = ["docker", "compose", "version"]
     if shutil.which("docker") is None or subprocess.run(asked, capture_output=True, check=False).returncode:

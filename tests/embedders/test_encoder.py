@@ -215,7 +215,7 @@ def test_a_file_that_is_not_whole_is_refused_with_a_sentence(
         path.write_bytes(DAMAGES[damage](whole.path.read_bytes()))
     monkeypatch.setattr(packaged_files, file, replace(whole, path=path))
     state = "is damaged" if damage in DAMAGES else "is missing from the package"
-    with pytest.raises(Unavailable, match=f"{whole.what} {state}: install commonplace again"):
+    with pytest.raises(Unavailable, match=f"{whole.what} {state}: install commonplace-memory again"):
         Encoder().embed(["tea"])
 
 

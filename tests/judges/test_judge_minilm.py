@@ -87,7 +87,7 @@ def test_a_damaged_tokenizer_is_refused(judge: MiniLMJudge, tmp_path: Path, monk
     (tmp_path / "tokenizer.json").write_bytes(b"{}")
     damaged = replace(packaged_files.TOKENIZER, path=tmp_path / "tokenizer.json")
     monkeypatch.setattr(packaged_files, "TOKENIZER", damaged)
-    with pytest.raises(Unavailable, match="the tokenizer of the encoder and the judge is damaged: install commonplace"):
+    with pytest.raises(Unavailable, match="the tokenizer of the encoder and the judge is damaged: install"):
         MiniLMJudge().judge(QUESTION, ["x"])
 
 

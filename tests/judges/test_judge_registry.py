@@ -32,7 +32,7 @@ def test_without_its_file_there_is_no_judge_and_a_note(tmp_path: Path, monkeypat
     monkeypatch.setattr(minilm, "MODEL", tmp_path / "judge.onnx")
     opened, note = open_judge()
     assert opened is None
-    assert "install commonplace again" in (note or "")
+    assert "install commonplace-memory again" in (note or "")
 
 
 def test_a_language_model_judges_alone_where_the_other_is_absent(

@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[2]
 VERSIONS = ("3.11", "3.12", "3.13")
 SECONDS = 300
 NOBODY = 65534
+MAX_MB = 350  # of an environment, with everything that serving needs
 #: Put before everything else on the path: whoever reaches out is stopped, and leaves a trace.
 OFFLINE = """
 import os, socket, sys
@@ -227,6 +228,8 @@ def check(wheel: Path, python: Path, installer: str, folder: Path) -> str:
     """Everything, for one interpreter and one installer; what could not be tried is in the sentence."""
     folder.chmod(0o755)
     installation = install(wheel, python, installer, folder)
+    size = _megabytes(folder / "venv")
+    assert size <= MAX_MB, f"what is installed takes {size} MB, and may take {MAX_MB}"
     use_over_http(installation)
     use_over_stdio(installation)
     use_by_command(installation)
@@ -240,7 +243,12 @@ def check(wheel: Path, python: Path, installer: str, folder: Path) -> str:
         who = "as root, whose home stayed empty (other users cannot reach this Python)"
     else:
         who = "with a read-only home"
-    return f"serves, recalls over HTTP, speaks MCP on stdio and over HTTP, offline, {who}"
+    return f"{size} MB; serves, recalls over HTTP, speaks MCP on stdio and over HTTP, offline, {who}"
+
+
+def _megabytes(folder: Path) -> int:
+    """Without compiled files, which pip writes at once and Python when it needs them."""
+    return sum(path.lstat().st_size for path in folder.rglob("*") if path.suffix != ".pyc") // 1_000_000
 
 
 def main() -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.__about__ import DISTRIBUTION, install_command
+from commonplace.cli.support.mcp_arguments import TOOL_SETS
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -18,6 +19,7 @@ _INSTALLS = re.compile(
     r"(?:pip3?\s+(?:install|download)|uv\s+(?:pip\s+install|add|tool\s+(?:install|run))|uvx|pipx\s+(?:install|run)|"
     r"poetry\s+add|conda\s+install)(?:\s+-[-\w]+)*\s+[\"']?commonplace(?![-\w])"
 )
+_ADVICE = re.compile(r"\binstall commonplace(?![-\w])")  # as a sentence has it
 _EXTRA = re.compile(r"(?<![-\w.])commonplace\\?\[[a-z{]")  # in a regular expression, too
 _TEXTS = {".py", ".md", ".toml", ".json", ".yml", ".yaml", ".txt", ".html", ".js", ".ts", ".sh", ".cfg", ""}
 _FOLDERS = (".ci", ".github", "bench", "docs", "packages", "src", "tests")
@@ -33,7 +35,7 @@ def texts() -> list[Path]:
 
 
 def wrong_names(text: str) -> list[str]:
-    return [found[0] for pattern in (_INSTALLS, _EXTRA) for found in pattern.finditer(text)]
+    return [found[0] for pattern in (_INSTALLS, _ADVICE, _EXTRA) for found in pattern.finditer(text)]
 
 
 def test_no_text_names_the_distribution_of_somebody_else() -> None:
@@ -44,7 +46,8 @@ def test_no_text_names_the_distribution_of_somebody_else() -> None:
 @pytest.mark.parametrize(
     "text",
     ["pip install commonplace", "pip install -U 'commonplace'", "`uvx commonplace mcp`", "uv add commonplace",
-     "uv tool install commonplace", "pipx run commonplace", "its commonplace[otel]", 'pip install "commonplace"'],
+     "uv tool install commonplace", "pipx run commonplace", "its commonplace[otel]", 'pip install "commonplace"',
+     "it is damaged: install commonplace again"],
 )  # fmt: skip
 def test_a_wrong_name_is_noticed(text: str) -> None:
     assert wrong_names(text)
@@ -71,6 +74,8 @@ def test_the_registry_names_the_distribution_and_how_to_start_it() -> None:
     assert package["registryType"] == "pypi"
     assert package["identifier"] == DISTRIBUTION
     assert package["runtimeHint"] == "uvx"
+    (tools,) = (each for each in package["packageArguments"] if each.get("name") == "--tools")
+    assert tuple(tools["choices"]) == TOOL_SETS
 
 
 @pytest.mark.parametrize("extra", ["otel", "static", "sentence-transformers"])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from commonplace.__about__ import DISTRIBUTION
 from commonplace.wire.errors import Unavailable
 
 
@@ -30,11 +31,11 @@ class PackagedFile:
                 return self.path
             whole = sha256_of(self.path) == self.sha256
         except FileNotFoundError as error:
-            raise self._fault("is missing from the package: install commonplace again") from error
+            raise self._fault(f"is missing from the package: install {DISTRIBUTION} again") from error
         except OSError as error:
             raise self._fault(f"cannot be read ({error.strerror})") from error
         if not whole:
-            raise self._fault("is damaged: install commonplace again")
+            raise self._fault(f"is damaged: install {DISTRIBUTION} again")
         _WHOLE.add(seen)
         return self.path
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from commonplace.__about__ import DISTRIBUTION
 from commonplace.wire.errors import ValidationError
 
 
@@ -46,6 +47,6 @@ def _shipped_judge() -> JudgeChoice:
     from commonplace.judges import minilm
 
     if not minilm.MODEL.is_file():
-        sentence = f"there is no judge: {minilm.MODEL.name} is missing from the package; install commonplace again"
-        return JudgeChoice(None, sentence)
+        missing = f"{minilm.MODEL.name} is missing from the package"
+        return JudgeChoice(None, f"there is no judge: {missing}; install {DISTRIBUTION} again")
     return JudgeChoice(minilm.MiniLMJudge())

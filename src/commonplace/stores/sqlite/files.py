@@ -80,7 +80,7 @@ def connect(path: Path) -> apsw.Connection:
 
 def open_writable(files: StoreFiles) -> apsw.Connection:
     """The writer's connection, on a database that is ours, whole, and of the current schema."""
-    make_private_folder(files.database.parent)
+    make_private_folder(files.database.parent, ". Choose another with --data or COMMONPLACE_DATA.")
     with _opening:
         # Reading the bytes ends with closing a handle, which drops every lock this process has on the file: so never
         # while it is in use here. Whoever opened it first has looked.
@@ -158,12 +158,13 @@ def damaged(path: Path, why: str) -> UnusableStore:
     )
 
 
-def make_private_folder(folder: Path) -> None:
+def make_private_folder(folder: Path, advice: str = "") -> None:
     if not folder.is_dir():
         try:
             folder.mkdir(parents=True, mode=0o700, exist_ok=True)
         except OSError as error:
-            raise OperatorActionRequired(f"cannot create the data folder {folder}: {error.strerror}") from error
+            sentence = f"cannot create the data folder {folder}: {error.strerror}{advice}"
+            raise OperatorActionRequired(sentence) from error
 
 
 def _create_private(path: Path) -> None:
