@@ -111,6 +111,21 @@ def test_a_newer_backup_is_refused_and_the_store_stays(tmp_path: Path) -> None:
     assert "peanuts" in json.dumps(cli(data, "list"))
 
 
+def test_an_older_version_puts_what_it_knows_in_the_place_of_a_newer_store(tmp_path: Path) -> None:
+    """The way down: it cannot open what is there, and need not."""
+    data, copy = tmp_path / "data", tmp_path / "copy.db"
+    cli(data, "remember", "Alice is allergic to peanuts")
+    cli(data, "backup", str(copy))
+    cli(data, "remember", "written by the newer one")
+    make_newer(data / FILE)
+    assert run(data, "list").returncode == 2
+    done = run(data, "restore", str(copy), "--force")
+    assert done.returncode == 0, done.stderr
+    assert [each["content"] for each in cli(data, "list")["memories"]] == ["Alice is allergic to peanuts"]
+    (kept,) = (data / "commonplace.backups").glob("before-restore-*.db")
+    assert version(kept) == schema.VERSION + 1, "and what the newer one wrote is not lost"
+
+
 def test_an_older_one_that_runs_is_refused_once_a_newer_one_has_been_there(tmp_path: Path) -> None:
     body = {"agent_id": "default", "type": "semantic", "content": "x"}
     with run_server(tmp_path) as server:

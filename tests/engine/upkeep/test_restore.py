@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import itertools
 import os
+import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +184,52 @@ def restore_in_thread(drill: Drill) -> None:
 
     with ThreadPoolExecutor(1) as pool:
         pool.submit(restore, drill.backup, drill.database, replace_existing=True).result()
+
+
+class Killed(BaseException):
+    pass
+
+
+def kill_at(monkeypatch: pytest.MonkeyPatch, step: int) -> list[str]:
+    """The process ends before this change of its files; which ones there were until then."""
+    made: list[str] = []
+
+    def watched(name: str, real: Any) -> Any:
+        def change(*args: Any, **options: Any) -> Any:
+            if len(made) == step:
+                raise Killed
+            made.append(name)
+            return real(*args, **options)
+
+        return change
+
+    for module, name in ((os, "replace"), (os, "link"), (os, "unlink"), (shutil, "rmtree")):
+        monkeypatch.setattr(module, name, watched(name, getattr(module, name)))
+    return made
+
+
+@pytest.mark.parametrize("linked", [True, False], ids=["links", "no links"])
+def test_killed_at_any_step_there_is_a_store(drill: Drill, monkeypatch: pytest.MonkeyPatch, linked: bool) -> None:
+    """Otherwise whoever comes next would begin an empty one, whose first erasure takes away what was kept aside."""
+
+    def refuse(*args: Any, **options: Any) -> None:
+        raise OSError(errno.EPERM, "this file system has none")
+
+    seen: set[int] = set()
+    for step in itertools.count():
+        with monkeypatch.context() as patch:
+            if not linked:
+                patch.setattr(os, "link", refuse)
+            made = kill_at(patch, step)
+            with suppress(Killed):
+                restore(drill.backup, drill.database, replace_existing=True)
+                break
+        assert drill.database.exists(), made
+        with drill.opened() as (subject, run):
+            seen.add(len(run(subject.list())))
+    assert step > 4
+    assert seen == {18}, "as many as there were, and as the backup has"
+    drill.check()
 
 
 def test_what_was_kept_goes_with_the_next_erasure(drill: Drill) -> None:

@@ -64,9 +64,10 @@ async def restore_backup(
             return {"dry_run": True, **found}
         if exists:
             require_unused(files)
-            found["kept"] = str(_set_aside(files.database, files.wal, files.backups))
-        for derived in (files.segments, files.second_segments):  # made anew from the rows
+        for derived in (files.segments, files.second_segments):  # made anew from the rows, whichever
             shutil.rmtree(derived, ignore_errors=True)
+        if exists:
+            found["kept"] = str(_keep(files.database, files.wal, files.backups))
         for left in (files.wal, Path(f"{files.database}-shm")):
             left.unlink(missing_ok=True)
         os.replace(copy, files.database)
@@ -112,14 +113,21 @@ async def _examine(copy: Path) -> dict[str, Any]:
         await store.close()
 
 
-def _set_aside(database: Path, log: Path, folder: Path) -> Path:
-    """What was there, where the next erasure or compaction removes it like every copy of ours."""
+def _keep(database: Path, log: Path, folder: Path) -> Path:
+    """What was there, where the next erasure or compaction removes it like every copy of ours.
+
+    It stays in its place, too, until the backup takes that: who is killed between the two must not leave a folder in
+    which the next process begins an empty store.
+    """
     folder.mkdir(mode=0o700, exist_ok=True)
     number = 1
     while (kept := folder / f"before-restore-{number}.db").exists():
         number += 1
-    os.replace(database, kept)
-    if log.exists():
+    try:
+        os.link(database, kept)
+    except OSError:  # a file system that has no links
+        _copy(database, kept)
+    if log.exists():  # of a damaged store alone: whoever is alone with a sound one ends its log
         os.replace(log, Path(f"{kept}-wal"))
     sync_folder(folder)
     return kept
