@@ -94,8 +94,20 @@ def test_an_explanation_is_a_table_with_bars(filled: str, on_a_terminal: OnTermi
     assert "share" in text
     assert re.search(r"^\s*\S.*\d\.\d{4}\s+\d\.\d{4}\s+█+", text, re.MULTILINE)
     assert re.search(r"^took\s+\d+ ms$", text, re.MULTILINE)
+    assert not re.search(r"\b(True|False|None)\b", text), "which are words of a language that readers need not know"
     assert re.search(r"^bm25\s+\d\.\d{4}$", text, re.MULTILINE)
     assert not re.search(r"^keyword\s+\d\.\d{4}$", text, re.MULTILINE)  # that is one of the shares, in the table
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("columns", [40, 50, 80])
+def test_a_bar_is_on_one_line_however_narrow(filled: str, on_a_terminal: OnTerminal, columns: int) -> None:
+    _, screen = on_a_terminal(["recall", "peanuts", "--explain"], COLUMNS=str(columns))
+    bars = [line for line in _lines(screen) if "█" in line]
+    assert bars
+    assert [line for line in bars if not re.search(r"\d\.\d{4} +\d\.\d{4}  █", line) or len(line) > columns] == []
+    longest = max(line.count("█") for line in bars)
+    assert longest == min(24, columns - 30), "as much as there is room for"
 
 
 def test_a_piped_explanation_is_names_with_json(filled: str, cli: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from shutil import get_terminal_size
 from typing import Any
 
 from commonplace.cli.support.output import Document, body, flat, heading, line, on_terminal, print_fields
@@ -11,6 +12,9 @@ from commonplace.cli.support.tables import Table
 from commonplace.wire.words import shorten
 
 BAR_CHARS = 24
+_MIN_BAR_CHARS = 4
+_NUMBERS_CHARS = 20  # of a value and a share, with what is between columns
+_BECAUSE = "because of"
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _MAX_TITLE_CHARS = 70
 #: Of a hit, beside the shares of its rank.
@@ -55,13 +59,19 @@ def bar(value: float, scale: float, chars: int = BAR_CHARS) -> str:
 
 def _table(hit: Document, scale: float) -> Table:
     features = (hit.get("explain") or {}).get("features") or {}
-    shares = sorted(_shares(hit).items(), key=lambda item: -abs(item[1]))
+    shares = [item for item in sorted(_shares(hit).items(), key=lambda item: -abs(item[1])) if item[1]]
+    chars = _bar_chars([name for name, _ in shares])
     rows: Sequence[Sequence[Any]] = [
-        [name.replace("_", " "), float(features.get(name, 0.0)), float(share), bar(share, scale)]
+        [name.replace("_", " "), float(features.get(name, 0.0)), float(share), bar(share, scale, chars)]
         for name, share in shares
-        if share
     ]
-    return Table(["because of", "value", "share", ""], rows, empty="it has no share of the rank by itself")
+    return Table([_BECAUSE, "value", "share", ""], rows, empty="it has no share of the rank by itself")
+
+
+def _bar_chars(names: Sequence[str]) -> int:
+    """As many as there is room for beside the names and two numbers: a bar over two lines is twice as long as it is."""
+    room = get_terminal_size().columns - max(map(len, (_BECAUSE, *names))) - _NUMBERS_CHARS
+    return max(_MIN_BAR_CHARS, min(BAR_CHARS, room))
 
 
 def _shares(hit: Document) -> dict[str, float]:
@@ -74,6 +84,8 @@ def _figures(why: Document) -> dict[str, str]:
 
 
 def _words(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.4f}"
     if isinstance(value, Mapping):
