@@ -13,7 +13,7 @@ import pytest
 from commonplace import __version__
 from commonplace.cli.serve import _ways_to_connect
 from commonplace.cli.support import client_settings
-from commonplace.cli.support.clients import CLIENTS
+from commonplace.cli.support.clients import CLIENTS, Scope, settings_path
 from commonplace.cli.support.mcp_arguments import McpArguments, client_variables
 from commonplace.config import Config, standard_folder
 from commonplace.wire.errors import ValidationError
@@ -146,6 +146,61 @@ def test_a_file_that_was_not_there_before_goes_again(cli, home: Path, client: st
     ran = cli("install", "--client", client, "--remove", "--yes")
     assert (ran.code, "deleted" in ran.out) == (0, True)
     assert list((home / f".{client}").iterdir()) == []
+
+
+OBJECTS = {
+    "none": None,
+    "empty": "",
+    "blank": "\n",
+    "object": "{}",
+    "object and line": "{}\n",
+    "one line": '{"theme": "dark"}',
+    "spread": '{\n  "theme": "dark"\n}\n',
+    "tabs": '{\n\t"theme": "dark",\n\t"KEY": {\n\t\t"other": {"command": "x", "type": "stdio"}\n\t}\n}',
+    "other line ends": '{\r\n    "KEY": {},\r\n    "theme": "dark"\r\n}\r\n',
+    "comments": '// mine\n{\n  "theme": "dark", // dark\n  /* more */\n}\n',
+    "byte order mark": '\ufeff{\n  "theme": "dark"\n}\n',
+    "escapes": '{\n  "thème": "d\\u00e4rk \\"} ☃",\n  "list": [1, 2.0, {"a": []}]\n}\n',
+}
+TABLES = {
+    "none": None,
+    "empty": "",
+    "one line": 'model = "m"',
+    "other line ends": '# mine\r\nmodel = "m"\r\n\r\n[KEY.other]\r\ncommand = "x"\r\n',
+    "blank lines at the end": '[KEY.other]\ncommand = "x"\n\n\n\n',
+    "comment at the end": 'model = "m" # fast\n\n[a]\nb = [\n  "[c]",\n]\n# the end',
+}
+
+
+@pytest.mark.parametrize(
+    ("client", "scope"),
+    [
+        (name, scope)
+        for name, each in CLIENTS.items()
+        for scope in ("user", "project")
+        if scope == "user" or each.project
+    ],
+)
+def test_of_every_client_removing_gives_the_settings_back_to_the_byte(
+    cli, home: Path, client: str, scope: Scope
+) -> None:
+    chosen = CLIENTS[client]
+    path = settings_path(chosen, scope, home, home)
+    folder = path.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    arguments = ("install", "--client", client, "--scope", scope, "--yes")
+    for name, text in (TABLES if chosen.style == "toml" else OBJECTS).items():
+        before = None if text is None else text.replace("KEY", chosen.keys[0]).encode()
+        if before is not None:
+            path.write_bytes(before)
+        for more in ((), ("--agent", "alice"))[: 2 if name in ("none", "one line") else 1]:  # and changed once more
+            ran = cli(*arguments, *more)
+            assert ran.code == 0, (name, ran.err)
+            assert path.read_bytes() != before, name
+        ran = cli(*arguments, "--remove")
+        assert ran.code == 0, (name, ran.err)
+        assert (path.read_bytes() if path.exists() else None) == before, name
+        assert list(folder.iterdir()) == ([path] if before is not None else []), f"{name}: a copy is left"
 
 
 def test_a_project_is_told_no_place_of_this_machine(cli, home: Path) -> None:

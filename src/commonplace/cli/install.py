@@ -127,7 +127,8 @@ def _hooks_removal(path: Path, before: str) -> _Change:
     copies = _copies(path.resolve())
     for copy in reversed(copies):
         if hooks.made_from(before, original := _read(copy), path):
-            return _Change(path, before, original, [copy])
+            between = [other for other in copies if hooks.made_from(_read(other), original, path)]
+            return _Change(path, before, original, [copy, *between])
     if hooks.made_from(before, "", path):
         return _Change(path, before, None, copies)
     return _Change(path, before, hooks.without_hooks(before, path))
@@ -216,7 +217,8 @@ def _removal(client: clients.McpClient, name: str, path: Path) -> _Change:
     before, copies = _read(path), _copies(path.resolve())
     for copy in reversed(copies):
         if client_settings.made_from(client, name, before, original := _read(copy)):
-            return _Change(path, before, original, [copy])
+            between = [other for other in copies if client_settings.made_from(client, name, _read(other), original)]
+            return _Change(path, before, original, [copy, *between])
     if all(client_settings.made_from(client, name, text, "") for text in (before, *(_read(copy) for copy in copies))):
         return _Change(path, before, None, copies)
     return _Change(path, before, client_settings.without_server(client, name, before, path))

@@ -64,6 +64,25 @@ def test_put_in_twice_they_are_there_once() -> None:
     assert "/old/" not in twice
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        "/bin/commonplace",
+        "'/a b/commonplace'",
+        "uvx commonplace-memory",
+        "C:/bin/commonplace.exe",
+        "env A=b commonplace",
+    ],
+)
+def test_ours_are_told_from_those_of_a_program_that_captures_as_well(program: str) -> None:
+    theirs = {"hooks": [{"type": "command", "command": "screen capture --hook"}, {"type": "prompt"}]}
+    text = json.dumps({"hooks": {"Stop": [theirs]}})
+    added = hooks.with_hooks(text, f"{program} capture --hook --agent a", PATH)
+    assert json.loads(hooks.without_hooks(added, PATH))["hooks"]["Stop"] == [theirs]
+    with pytest.raises(NotFound):
+        hooks.without_hooks(text, PATH)
+
+
 @pytest.mark.parametrize("text", ["[]", "{", '{"hooks": 3}', '{"hooks": {"Stop": {}}}', '{"hooks": {}, "hooks": {}}'])
 def test_what_is_not_understood_is_left_alone(text: str) -> None:
     with pytest.raises(Conflict, match="was left alone"):

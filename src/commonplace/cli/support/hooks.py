@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ from commonplace.wire.errors import Conflict, NotFound
 EVENTS = {"SessionStart": 10, "Stop": 20, "PreCompact": 60, "SessionEnd": 60}
 _KEY = "hooks"
 _MARK = "capture --hook"
+# Not the mark alone: others have programs that capture, too.
+_OURS = re.compile(rf"commonplace(?:-memory)?(?:\.exe)?['\"]? {_MARK}\b")
 
 
 def settings_path(scope: str, home: Path, folder: Path, environment: Mapping[str, str]) -> Path:
@@ -85,7 +88,8 @@ def _program(text: str, path: Path) -> str | None:
 
 
 def _is_ours(hook: Any) -> bool:
-    return isinstance(hook, dict) and isinstance(hook.get("command"), str) and _MARK in hook["command"]
+    command = hook.get("command") if isinstance(hook, dict) else None
+    return isinstance(command, str) and _OURS.search(command) is not None
 
 
 def _without(text: str, path: Path) -> str:
