@@ -55,7 +55,9 @@ async def test_a_deletion_after_a_write_in_doubt_is_repeated_before_it_counts() 
         settled.update(done)
 
     store = Late(clock)
-    courier = Courier(Replica(Attachment("copy", lambda: store, timeout=0.02), clock), settle)
+    replica = Replica(Attachment("copy", lambda: store, timeout=0.02), clock)
+    await replica.ready(5)
+    courier = Courier(replica, settle)
     (late,) = await asyncio.gather(*courier.submit("local", [_change("Alice's diary", 1)]))
     assert "did not answer" in str(late)
     assert await asyncio.gather(*courier.submit("local", [_gone(2)])) == ["an earlier write may still arrive"]
@@ -75,7 +77,9 @@ async def test_a_deletion_after_a_write_in_doubt_is_repeated_before_it_counts() 
 async def test_a_deletion_too_soon_after_a_write_in_doubt_does_not_count() -> None:
     clock = FakeClock()
     store = Late(clock)
-    courier = Courier(Replica(Attachment("copy", lambda: store, timeout=0.02), clock), _settled)
+    replica = Replica(Attachment("copy", lambda: store, timeout=0.02), clock)
+    await replica.ready(5)
+    courier = Courier(replica, _settled)
     await asyncio.gather(*courier.submit("local", [_change("Alice's diary", 1)]))
     for _ in range(2):
         assert await asyncio.gather(*courier.submit("local", [_gone(2)])) == ["an earlier write may still arrive"]
@@ -84,3 +88,14 @@ async def test_a_deletion_too_soon_after_a_write_in_doubt_does_not_count() -> No
     assert await asyncio.gather(*courier.submit("local", [_gone(3, "other")])) == [None]
     store.arrives.set()
     await asyncio.gather(*store.under_way)
+
+
+@run
+async def test_a_store_is_not_given_what_it_turns_out_not_to_keep_when_it_opens() -> None:
+    store = Flaky(FakeClock())
+    store.capabilities = store.capabilities - {"procedural"}
+    courier = Courier(Replica(Attachment("copy", lambda: store), FakeClock()), _settled)
+    memory = Memory("m", "local", "agent", "procedural", "how to make tea", created_at=1)
+    change = Change("m", "agent", "procedural", 1, Entry(memory, None, b""))
+    assert await asyncio.gather(*courier.submit("local", [change, _change("tea is a drink", 2, "n")])) == [None, None]
+    assert await store.contents() == {"tea is a drink"}

@@ -8,6 +8,7 @@ import pytest
 
 from commonplace.engine.outbox import deliveries
 from commonplace.engine.outbox.deliveries import LAST_RETRY_MS, Change, DeliveryReport, retry_delay
+from commonplace.stores.base import Record
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import FakeClock
 
@@ -42,6 +43,20 @@ def test_a_lease_keeps_others_away_until_it_runs_out() -> None:
     assert transact(store, lambda tx: deliveries.claim(tx, "copy", ["m"], "other", 50, 100)) == {}
     assert transact(store, lambda tx: deliveries.claim(tx, "copy", ["m", "none"], "other", 110, 100)) == {"m": 1}
     assert transact(store, lambda tx: deliveries.claim(tx, "copy", ["m"], "me", 120, 100)) == {}
+
+
+@pytest.mark.parametrize(("owner", "until", "taken"), [("me", 110, False), (None, 0, False), ("other", 110, True)])
+def test_what_failed_is_let_go_of_unless_another_has_taken_it_over(owner: Any, until: int, taken: bool) -> None:
+    """Without its owner a third process would deliver it beside the one that has it in hand."""
+    store = InMemory(FakeClock())
+    value = {"agent": "agent", "seq": 1, "at": 10, "attempts": 0, "due": 10, "owner": owner, "until": until}
+    transact(store, lambda tx: tx.put_record(Record("outbox/copy", "m", value)))
+    chance = random.Random()
+    transact(store, lambda tx: deliveries.postpone(tx, "copy", ["m", "never"], "down", "me", 20, chance))
+    (held,) = asyncio.run(store.records("local", "outbox/copy"))
+    assert (held.value == value) is taken
+    if not taken:
+        assert (held.value["owner"], held.value["error"], held.value["attempts"]) == (None, "down", 1)
 
 
 def test_what_an_earlier_write_may_overtake_is_kept_until_it_no_longer_can() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from commonplace.engine.outbox.deliveries import Change
 from commonplace.engine.outbox.replicas import Replica, StoreRefused, StoreSkipped, delete_copies
@@ -94,7 +94,8 @@ class Courier:
         fresh = [c for c in changes if c.seq >= self._sent.get((tenant, c.id), 0)]  # the others are overtaken
         failed: dict[str, str] = {}
         try:
-            await self.replica.call(lambda store: _send(store, tenant, fresh))
+            # What it keeps is known for certain now that it is open.
+            await self.replica.call(lambda store: _send(store, tenant, [as_kept(self.replica, each) for each in fresh]))
         except StoreRefused as fault:
             if len(fresh) > 1:  # one of them may be what it cannot take: the others must not wait for it
                 for change in fresh:
@@ -124,6 +125,12 @@ class Courier:
         now = self.replica.clock()
         gone = [change.id for change in changes if change.entry is None]
         return {id: "an earlier write may still arrive" for id in gone if self._doubtful.get((tenant, id), 0) > now}
+
+
+def as_kept(replica: Replica, change: Change) -> Change:
+    """What it does not keep goes to it as a deletion."""
+    omitted = change.entry is None or replica.omits(change.entry.memory) is not None
+    return replace(change, entry=None) if omitted else change
 
 
 async def _send(store: Store, tenant: str, changes: Sequence[Change]) -> None:

@@ -142,11 +142,13 @@ def note_doubt(tx: Transaction, store: str, doubt: Mapping[str, int]) -> None:
             tx.put_record(Record(there.kind, id, {**there.value, "doubt": until}))
 
 
-def postpone(tx: Transaction, store: str, ids: Iterable[str], error: str, now: int, chance: random.Random) -> None:
-    """Let go of what failed, until it is due again."""
+def postpone(
+    tx: Transaction, store: str, ids: Iterable[str], error: str, owner: str, now: int, chance: random.Random
+) -> None:
+    """Let go of what failed, until it is due again; what another has taken over since is theirs."""
     for id in ids:
         there = tx.record(kind_of(store), id)
-        if there is not None:
+        if there is not None and there.value.get("owner") in (None, owner):
             attempts = int(there.value.get("attempts", 0)) + 1
             value = {**there.value, "attempts": attempts, "due": now + retry_delay(attempts, chance), "error": error}
             value |= {"owner": None, "until": 0}

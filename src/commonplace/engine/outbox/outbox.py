@@ -13,11 +13,10 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from commonplace.engine.outbox import deliveries
-from commonplace.engine.outbox.courier import GROUP, Courier, Settle
+from commonplace.engine.outbox.courier import GROUP, Courier, Settle, as_kept
 from commonplace.engine.outbox.deliveries import Change, DeliveryReport, RecordingTransaction, kind_of
 from commonplace.engine.outbox.replicas import Replica, Replicas
 from commonplace.stores.base import Entry, Reach, Transaction
@@ -88,7 +87,7 @@ class Outbox:
         self, replica: Replica, tenant: str, changes: Sequence[Change], ours: set[str]
     ) -> dict[str, str | None]:
         told: dict[str, str | None] = {c.id: "another process is delivering it" for c in changes if c.id not in ours}
-        mine = [_as_kept(replica, change) for change in changes if change.id in ours]
+        mine = [as_kept(replica, change) for change in changes if change.id in ours]
         futures = self._couriers[replica.name].submit(tenant, mine)
         if futures:
             await asyncio.wait(futures, timeout=replica.timeout)
@@ -220,7 +219,7 @@ class Outbox:
                 deliveries.note_doubt(tx, replica.name, doubt)
                 for error in set(failed.values()):
                     ids = [id for id, why in failed.items() if why == error]
-                    deliveries.postpone(tx, replica.name, ids, error, tx.now, self._chance)
+                    deliveries.postpone(tx, replica.name, ids, error, self._owner, tx.now, self._chance)
                 return deliveries.settle(tx, replica.name, done, tx.now)
 
             again = await self._core.primary.transact(tenant, work)
@@ -264,9 +263,3 @@ def _plain(entry: Entry | None) -> Entry | None:
 
 def _later(why: str) -> str:
     return f"{why}; it is kept and tried again"
-
-
-def _as_kept(replica: Replica, change: Change) -> Change:
-    """What it does not keep goes to it as a deletion."""
-    omitted = change.entry is None or replica.omits(change.entry.memory) is not None
-    return replace(change, entry=None) if omitted else change
