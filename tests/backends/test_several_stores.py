@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
@@ -138,3 +138,33 @@ async def test_a_store_that_is_killed_while_it_is_written_to_catches_up_and_is_e
         assert len(await s.digests()) == 1
         for store in s.copies.values():
             assert {m.id for m in await scan_all(store, EVERYTHING)} == {*ids[1:], *written}
+
+
+FULL = Draft(
+    AGENT, "episodic", "Alice takes the ferry ⛴ at seven", user_id="alice", project="harbour", title="a title",
+    entity_name="the ferry", tags=["a", "b"], metadata={"nested": {"list": [1, 2.5, None, True]}, "text": "ü"},
+    confidence=0.3, importance=0.7, source="log.md", privacy={"share_with": ["*"]}, event_time=1_700_000_000_000,
+    session_id="s", speaker="Bob", expires_at=4_000_000_000_000,
+)  # fmt: skip
+
+
+@run
+async def test_a_resync_tells_each_product_what_differs_and_nothing_else(tmp_path: Path) -> None:
+    async with several(tmp_path) as s:
+        full = (await s.engine.remember(WHO, FULL)).id
+        gone, changed = await s.remember("erased meanwhile"), await s.remember("changed meanwhile")
+        for name, store in s.copies.items():
+            assert (await s.engine.stores.resync(WHO, name))["sent"] == 0, name
+            stale = await s.engine._core.make_entries(await s.primary.get("local", [full, gone, changed]))
+            await store.delete("local", [full])
+            stale[2].memory = replace(stale[2].memory, content="another text", metadata={"a": 1})
+            await store.put(stale[2:])
+        await s.engine.forget(WHO, Forget(AGENT, [gone], hard_delete=True))
+        for name, store in s.copies.items():
+            await store.put(stale[1:2])  # as a copy that was away has it
+            done = await s.engine.stores.resync(WHO, name)
+            assert (done["equal"], done["sent"], done["deleted"], done["copies"]) == (True, 2, 1, 2), name
+            again = await s.engine.stores.resync(WHO, name)
+            assert (again["equal"], again["sent"], again["deleted"]) == (True, 0, 0), name
+        assert await s.waiting() == 0
+        assert len(await s.digests()) == 1

@@ -39,9 +39,8 @@ def stores(
     if done["equal"]:
         said += f"both have the same {done['memories']:,} (sha256 {done['hash'][:16]}…)"
         return Answer(done, said)
-    said += (
-        f"they still differ ({done['memories']:,} and {done['copies']:,}): was something written meanwhile? Repeat it"
-    )
+    said += f"they still differ ({done['memories']:,} and {done['copies']:,}): something was written meanwhile, or was "
+    said += "not taken, and then `commonplace stores` shows why; repeat it"
     return Answer(done, said, exit_code=FAILURE)
 
 

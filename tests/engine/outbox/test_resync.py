@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-from replica_house import AGENT, Flaky, house, run
+import pytest
+from replica_house import AGENT, Flaky, House, Late, house, run
 
-from commonplace.engine import Forget
+from commonplace.engine import Forget, Update
 from commonplace.engine.ledger import audit
 from commonplace.engine.outbox.courier import DOUBT_MS
-from commonplace.engine.outbox.resync import differences, digest
+from commonplace.engine.outbox.resync import TIMEOUT_SECONDS, differences, digest
 from commonplace.stores.base import Entry
-from commonplace.testing.subject import DAY_MS, WHO
+from commonplace.testing.subject import DAY_MS, WHO, FakeClock
+from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory
 
 
@@ -72,6 +76,24 @@ async def test_what_has_expired_is_no_longer_there_afterwards() -> None:
         assert await h.copies[0].contents() == {"lasting"}
 
 
+@pytest.mark.parametrize("missing", [True, False])
+@run
+async def test_what_expires_meanwhile_makes_no_difference(missing: bool) -> None:
+    async with house() as h:
+        id = await h.remember("brief", expires_at=h.clock() + DAY_MS)
+        await h.remember("lasting")
+        await h.outbox.join()
+        if missing:
+            await h.copies[0].delete("local", [id])
+
+        async def happens() -> None:
+            h.clock.advance(2 * DAY_MS)
+
+        _while_it_reads(h.copies[0], happens)
+        done = await h.engine.stores.resync(WHO, "copy")
+        assert (done["equal"], done["memories"], done["copies"]) == (True, 1, 1)
+
+
 @run
 async def test_an_agent_whose_memories_are_all_erased_is_looked_at_too() -> None:
     """What was erased while the store was not attached, of an agent that the primary has nothing else of."""
@@ -123,3 +145,298 @@ async def test_entries_of_all_agents_name_none() -> None:
         h.copies[0].scan = noted  # type: ignore[method-assign]
         assert (await h.engine.stores.resync(WHO, "copy"))["equal"]
         assert set(asked) == {AGENT}
+
+
+def _while_it_reads(store: Flaky, happens: Callable[[], Awaitable[object]]) -> None:
+    """Once, when the primary was read and the copies are about to be."""
+    scan = store.scan
+
+    async def scanned(reach: Any, **how: Any) -> Any:
+        store.scan = scan  # type: ignore[method-assign]
+        await happens()
+        return await scan(reach, **how)
+
+    store.scan = scanned  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+@run
+async def test_older_metadata_is_told_again_whether_it_waits_or_not(waits: bool) -> None:
+    async with house() as h:
+        id = await h.remember("tea at four", metadata={"place": "Rome"}, tags=["secret"])
+        await h.outbox.join()
+        (before,) = await h.copies[0].get("local", [id])
+        h.copies[0].down = "for a moment" if waits else None
+        await h.engine.update(WHO, Update(AGENT, id, metadata={"place": "Porto"}, tags=[]))
+        await h.outbox.join()
+        h.copies[0].down = None
+        h.clock.advance(DOUBT_MS)
+        if not waits:
+            await h.copies[0].put([Entry(before, None, b"")])
+        assert (await h.engine.stores.resync(WHO, "copy"))["sent"] == 1
+        (copy,) = await h.copies[0].get("local", [id])
+        assert (copy.metadata, copy.tags) == ({"place": "Porto"}, [])
+        assert await h.waiting() == {}
+
+
+@run
+async def test_what_no_comparison_sees_is_told_where_the_outbox_knows_of_it() -> None:
+    async with house() as h:
+        await h.remember("with a vector of another embedder")
+        await h.outbox.join()
+        await h.outbox.requeue_all()
+        assert (await h.engine.stores.resync(WHO, "copy"))["sent"] == 1
+        assert await h.waiting() == {}
+
+
+#: What may be done to "old" by a writer while a resync is under way, and what is right afterwards.
+MEANWHILE: dict[str, tuple[Callable[[House, str], Awaitable[object]], set[str]]] = {
+    "an update": (lambda h, id: h.engine.update(WHO, Update(AGENT, id, content="new")), {"new"}),
+    "a forgetting": (lambda h, id: h.engine.forget(WHO, Forget(AGENT, [id])), set()),
+    "an erasure": (lambda h, id: h.engine.forget(WHO, Forget(AGENT, [id], hard_delete=True)), set()),
+    "a write": (lambda h, id: h.remember("another"), {"old", "another"}),
+}
+
+
+@pytest.mark.parametrize("altered", [False, True], ids=["equal", "altered"])
+@pytest.mark.parametrize("change", MEANWHILE)
+@run
+async def test_what_waits_since_it_was_read_goes_on_waiting(change: str, altered: bool) -> None:
+    """The store does not take it at that moment, so nobody but the outbox knows of it."""
+    async with house() as h:
+        id = await h.remember("old")
+        await h.outbox.join()
+        if altered:
+            await _alter(h, id)
+
+        async def happens() -> None:
+            h.copies[0].down = "for a moment"
+            await MEANWHILE[change][0](h, id)
+            await h.outbox.join()
+            h.copies[0].down = None
+
+        _while_it_reads(h.copies[0], happens)
+        await h.engine.stores.resync(WHO, "copy")
+        h.clock.advance(10 * DOUBT_MS)
+        await h.outbox.run_due()
+        assert await h.copies[0].contents() == MEANWHILE[change][1]
+        assert await h.waiting() == {}
+
+
+async def _alter(h: House, id: str) -> None:
+    (copy,) = await h.copies[0].get("local", [id])
+    await h.copies[0].put([Entry(replace(copy, content="altered"), None, b"")])
+
+
+@pytest.mark.parametrize("change", MEANWHILE)
+@run
+async def test_no_older_state_is_put_over_what_another_process_delivers_meanwhile(change: str) -> None:
+    async with house() as h, house(primary=h.primary, clock=h.clock, stores=h.copies) as other:
+        id = await h.remember("old")
+        await h.outbox.join()
+        await _alter(h, id)  # so that it is told again
+        _while_it_reads(h.copies[0], lambda: MEANWHILE[change][0](other, id))
+        await h.engine.stores.resync(WHO, "copy")
+        assert await h.copies[0].contents() == MEANWHILE[change][1]
+
+
+@run
+async def test_what_comes_back_while_it_is_taken_for_gone_is_there() -> None:
+    async with house() as h:
+        id = await h.remember("comes back")
+        await h.outbox.join()
+        (copy,) = await h.copies[0].get("local", [id])
+        await h.engine.forget(WHO, Forget(AGENT, [id]))
+        await h.outbox.join()
+        await h.copies[0].put([Entry(copy, None, b"")])
+        _while_it_reads(h.copies[0], lambda: h.engine.undelete(WHO, AGENT, id))
+        assert (await h.engine.stores.resync(WHO, "copy"))["equal"]
+        assert await h.copies[0].contents() == {"comes back"}
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["killed", "slow"])
+@run
+async def test_what_another_process_has_in_hand_is_told_now_and_once_more_when_theirs_cannot_arrive(late: bool) -> None:
+    clock = FakeClock()
+    copy = Late(clock)
+    async with (
+        house(clock=clock, stores=[copy]) as h,
+        house(primary=h.primary, clock=clock, stores=[copy], timeout=5) as other,
+    ):
+        theirs = asyncio.create_task(other.remember("old"))
+        while not copy.under_way:
+            await asyncio.sleep(0)
+        copy.late = False
+        (id,) = await h.waiting()
+        await h.engine.update(WHO, Update(AGENT, id, content="new"))
+        assert (await h.engine.stores.resync(WHO, "copy"))["equal"]
+        assert await copy.contents() == {"new"}
+        if late:
+            copy.arrives.set()
+            await theirs
+            await copy.under_way[0]
+            assert await copy.contents() == {"old"}
+        else:
+            copy.under_way[0].cancel()
+            theirs.cancel()
+        assert set(await h.waiting()) == {id}
+        clock.advance(10 * 60_000)
+        await h.outbox.run_due()
+        assert await copy.contents() == {"new"}
+        assert await h.waiting() == {}
+
+
+@run
+async def test_one_that_was_killed_is_finished_by_the_next() -> None:
+    async with house(copies=0) as h:
+        for n in range(120):
+            await h.remember(f"fact {n}")
+        copy = Flaky(h.clock)
+        async with house(primary=h.primary, clock=h.clock, stores=[copy]) as killed:
+            work = asyncio.create_task(killed.engine.stores.resync(WHO, "copy"))
+            while not await copy.contents():
+                await asyncio.sleep(0)
+            work.cancel()
+        assert 0 < len(await copy.contents()) < 120
+        async with house(primary=h.primary, clock=h.clock, stores=[copy]) as again:
+            assert (await again.engine.stores.resync(WHO, "copy"))["equal"]
+            assert await again.equal()
+            h.clock.advance(10 * 60_000)
+            await again.outbox.run_due()
+            assert await again.waiting() == {}
+            assert await again.equal()
+
+
+@pytest.mark.parametrize("erased", [True, False], ids=["erased", "comes back"])
+@run
+async def test_an_extra_copy_is_in_the_outbox_before_it_is_deleted(erased: bool) -> None:
+    """Whoever is killed between the two leaves nothing behind that nobody knows of."""
+    async with house() as h:
+        id = await h.remember("words")
+        await h.outbox.join()
+        (copy,) = await h.copies[0].get("local", [id])
+        await h.engine.forget(WHO, Forget(AGENT, [id], hard_delete=erased))
+        await h.outbox.join()
+        await h.copies[0].put([Entry(copy, None, b"")])
+        delete, known = h.copies[0].delete, list[set[str]]()
+
+        async def killed(tenant: str, ids: Any) -> int:
+            known.append(set(await h.waiting()))
+            if not erased:
+                await delete(tenant, ids)
+                h.copies[0].down = "it goes away"
+                await h.engine.undelete(WHO, AGENT, id)
+            raise asyncio.CancelledError
+
+        h.copies[0].delete = killed  # type: ignore[method-assign]
+        with pytest.raises(asyncio.CancelledError):
+            await h.engine.stores.resync(WHO, "copy")
+        assert known == [{id}]
+        h.copies[0].delete, h.copies[0].down = delete, None  # type: ignore[method-assign]
+        async with house(primary=h.primary, clock=h.clock, stores=h.copies) as later:
+            h.clock.advance(10 * 60_000)
+            await later.outbox.run_due()
+            assert await h.copies[0].contents() == (set() if erased else {"words"})
+            assert await later.waiting() == {}
+
+
+@run
+async def test_what_comes_back_and_is_delivered_while_its_copy_is_being_deleted_is_there() -> None:
+    async with house() as h:
+        id = await h.remember("comes back")
+        await h.outbox.join()
+        (copy,) = await h.copies[0].get("local", [id])
+        await h.engine.forget(WHO, Forget(AGENT, [id]))
+        await h.outbox.join()
+        await h.copies[0].put([Entry(copy, None, b"")])
+        delete = h.copies[0].delete
+
+        async def slow(tenant: str, ids: Any) -> int:
+            h.copies[0].delete = delete  # type: ignore[method-assign]
+            await h.engine.undelete(WHO, AGENT, id)
+            await h.outbox.join()
+            assert await h.waiting() == {}
+            return await delete(tenant, ids)
+
+        h.copies[0].delete = slow  # type: ignore[method-assign]
+        assert (await h.engine.stores.resync(WHO, "copy"))["equal"]
+        assert await h.copies[0].contents() == {"comes back"}
+
+
+@run
+async def test_what_is_written_while_an_operator_waits_is_left_to_this_process_as_long() -> None:
+    """It waits behind what may take so long; another process that took it over would be overtaken by it."""
+    clock = FakeClock()
+    copy = Late(clock)
+    copy.late = False
+    async with house(clock=clock, stores=[copy]) as h:
+        id = await h.remember("words")
+        await h.outbox.join()
+        copy.late, copy.under_way = True, []
+        replica = h.outbox.replicas.named("copy")
+        resent = asyncio.create_task(h.outbox.resend(replica, "local", {id: AGENT}, TIMEOUT_SECONDS))
+        while not copy.under_way:
+            await asyncio.sleep(0)
+        writer = asyncio.create_task(h.remember("written meanwhile"))
+        while len(await h.waiting()) < 2:
+            await asyncio.sleep(0)
+        held = await h.waiting()
+        assert {key: each["until"] - clock() for key, each in held.items()} == dict.fromkeys(held, 360_000)
+        copy.arrives.set()
+        await asyncio.gather(resent, writer)
+
+
+@run
+async def test_two_at_once_each_keep_an_operators_timeout() -> None:
+    async with house() as h:
+        one, two = await h.remember("one"), await h.remember("two")
+        await h.outbox.join()
+        replica, current, ordinary = h.outbox.replicas.named("copy"), h.outbox.current, list[object]()
+        call = replica.call
+
+        async def noted(verb: Any, **how: Any) -> Any:
+            ordinary.append(verb)
+            return await call(verb, **how)
+
+        async def after_the_first(tenant: str, claimed: Any, replica: Any) -> Any:
+            if two in claimed:
+                await asyncio.wait([first])
+            return await current(tenant, claimed, replica)
+
+        replica.call, h.outbox.current = noted, after_the_first
+        first = asyncio.create_task(h.outbox.resend(replica, "local", {one: AGENT}, TIMEOUT_SECONDS))
+        await asyncio.sleep(0)  # it begins
+        assert await h.outbox.resend(replica, "local", {two: AGENT}, TIMEOUT_SECONDS) == await first == 0
+        assert ordinary == []
+
+
+@run
+async def test_a_store_that_goes_away_meanwhile_is_told_of_and_catches_up() -> None:
+    async with house() as h:
+        id = await h.remember("words")
+        await h.outbox.join()
+        await h.copies[0].delete("local", [id])
+
+        async def happens() -> None:
+            h.copies[0].down = "the cable was pulled"
+
+        _while_it_reads(h.copies[0], happens)
+        with pytest.raises(Unavailable, match="the cable was pulled"):
+            await h.engine.stores.resync(WHO, "copy")
+        h.copies[0].down = None
+        h.clock.advance(10 * DOUBT_MS)
+        await h.outbox.run_due()
+        assert await h.copies[0].contents() == {"words"}
+
+
+@run
+async def test_one_that_a_store_cannot_take_does_not_keep_the_others_from_it() -> None:
+    async with house(copies=0) as h:
+        for text in ("fine", "poison", "also fine"):
+            await h.remember(text)
+        copy = Flaky(h.clock)
+        copy.refuses = "poison"
+        async with house(primary=h.primary, clock=h.clock, stores=[copy]) as attached:
+            done = await attached.engine.stores.resync(WHO, "copy")
+            assert (done["equal"], done["sent"], done["memories"], done["copies"]) == (False, 2, 3, 2)
+            assert [each["error"] for each in (await attached.waiting()).values()] == ["it failed: RuntimeError"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from commonplace.engine.outbox.deliveries import Change
@@ -37,6 +38,9 @@ class Courier:
         self._sent: dict[tuple[str, str], int] = {}  # the last sequence of what was delivered lately
         self._doubtful: dict[tuple[str, str], int] = {}  # until when a write that was not confirmed may arrive
         self._task: asyncio.Task[None] | None = None
+        self._operator_timeout: float | None = None  # seconds, while an operator waits
+        self.fault: Unavailable | None = None  # the last within `operator_timeout`
+        self.operator = asyncio.Lock()  # one at a time: the timeout and the fault are of one
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -58,6 +62,20 @@ class Courier:
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
         return futures
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that one call may take now."""
+        return max(self.replica.timeout, self._operator_timeout or 0.0)
+
+    @contextmanager
+    def operator_timeout(self, seconds: float) -> Iterator[None]:
+        """Within it a call may take so long, and is made whatever the breaker says: an operator watches."""
+        self._operator_timeout, self.fault = seconds, None
+        try:
+            yield
+        finally:
+            self._operator_timeout = None
 
     async def join(self) -> None:
         """Until what was handed over is delivered, or has failed."""
@@ -95,7 +113,7 @@ class Courier:
         failed: dict[str, str] = {}
         try:
             # What it keeps is known for certain now that it is open.
-            await self.replica.call(lambda store: _send(store, tenant, [as_kept(self.replica, each) for each in fresh]))
+            await self._call(lambda store: _send(store, tenant, [as_kept(self.replica, each) for each in fresh]))
         except StoreRefused as fault:
             if len(fresh) > 1:  # one of them may be what it cannot take: the others must not wait for it
                 for change in fresh:
@@ -103,6 +121,7 @@ class Courier:
                 return failed
             failed = {change.id: fault.summary for change in fresh}
         except Unavailable as fault:
+            self.fault = fault
             failed = {change.id: fault.summary for change in fresh}
             if not isinstance(fault, StoreSkipped):
                 self._doubt(tenant, fresh)
@@ -113,6 +132,12 @@ class Courier:
         while len(self._sent) > _REMEMBERED:
             del self._sent[next(iter(self._sent))]
         return failed
+
+    async def _call(self, verb: Callable[[Store], Awaitable[None]]) -> None:
+        if self._operator_timeout is None:
+            await self.replica.call(verb)
+        else:
+            await self.replica.attempt(verb, seconds=self._operator_timeout)
 
     def _doubt(self, tenant: str, changes: Sequence[Change]) -> None:
         """The store may go on with what nobody waits for any more."""

@@ -85,15 +85,20 @@ def kind_of(store: str) -> str:
     return f"outbox/{store}"
 
 
-def record_change(tx: Transaction, store: str, change: Change, owner: str, now: int, lease: int) -> bool:
+def record_change(
+    tx: Transaction, store: str, change: Change, owner: str, now: int, lease: int, *, take_over: bool = False
+) -> bool:
     """Put it into the outbox; whether it is now in this owner's hands. Another's that is being delivered stays theirs:
-    they find that it has moved on, and deliver again, so that no older state arrives last."""
+    they find that it has moved on, and deliver again, so that no older state arrives last. Whoever does `take_over`
+    delivers it once more when theirs can no longer arrive."""
     there = tx.record(kind_of(store), change.id)
     held = there.value if there is not None else {}
     theirs = held.get("owner") not in (None, owner) and held.get("until", 0) > now
+    doubt = max(held.get("doubt", 0), held["until"] if theirs and take_over else 0)
+    theirs = theirs and not take_over
     value = {"agent": change.agent_id, "seq": change.seq, "at": held.get("at", now), "attempts": 0, "due": now}
     value |= {"owner": held["owner"], "until": held["until"]} if theirs else {"owner": owner, "until": now + lease}
-    value |= {"doubt": held["doubt"]} if held.get("doubt", 0) > now else {}
+    value |= {"doubt": doubt} if doubt > now else {}
     tx.put_record(Record(kind_of(store), change.id, value))
     return not theirs
 

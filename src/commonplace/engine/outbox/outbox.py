@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from commonplace.engine.outbox import deliveries
 from commonplace.engine.outbox.courier import GROUP, Courier, Settle, as_kept
 from commonplace.engine.outbox.deliveries import Change, DeliveryReport, RecordingTransaction, kind_of
-from commonplace.engine.outbox.replicas import Replica, Replicas
+from commonplace.engine.outbox.replicas import Replica, Replicas, delete_copies
 from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.wire.errors import Fault
 from commonplace.wire.record import Memory
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = logging.getLogger("commonplace.stores")
 
-LEASE_MS = 60_000  # for which one process has a delivery in hand
+LEASE_MS = 60_000  # for which one process has a delivery in hand, beyond what the store may take for it
 POLL_SECONDS = 5.0
 _report: ContextVar[DeliveryReport | None] = ContextVar("delivery_report", default=None)
 
@@ -68,10 +68,10 @@ class Outbox:
         """By store, the ids that this process now delivers."""
         ours: dict[str, set[str]] = {}
         for replica in self.replicas:
-            mine = ours.setdefault(replica.name, set())
+            mine, lease = ours.setdefault(replica.name, set()), lease_ms(self._couriers[replica.name].timeout)
             for change in changes:
                 # Also of a type that it does not keep: it may have a copy from when the memory was of another one.
-                if deliveries.record_change(tx, replica.name, change, self._owner, tx.now, LEASE_MS):
+                if deliveries.record_change(tx, replica.name, change, self._owner, tx.now, lease):
                     mine.add(change.id)
         return ours
 
@@ -185,10 +185,38 @@ class Outbox:
                     break
         return delivered
 
-    async def _redeliver(self, replica: Replica, tenant: str, ids: Sequence[str]) -> int:
+    async def resend(
+        self, replica: Replica, tenant: str, owners: Mapping[str, str], seconds: float, *, delete_first: bool = False
+    ) -> int:
+        """Deliver these, each with its agent, as they are now, while an operator waits so long for a group; how many it
+        did not take. With `delete_first` the copies of these agents go before that. Like every delivery it is in the
+        outbox meanwhile: what changes while it is under way is delivered after it, and what is left when this process
+        is killed by the next one."""
+        lease = lease_ms(seconds)
+
+        def work(tx: Transaction) -> None:
+            for id, agent in owners.items():
+                # The tenant's sequence: a delivery under way must find that it is not the last word.
+                change = Change(id, agent, "", tx.seq, None)
+                deliveries.record_change(tx, replica.name, change, self._owner, tx.now, lease, take_over=True)
+
+        courier = self._couriers[replica.name]
+        async with courier.operator:
+            await self._core.primary.transact(tenant, work)
+            if delete_first:
+                await replica.attempt(lambda store: delete_copies(store, tenant, owners), seconds=seconds)
+                await self._core.primary.transact(tenant, work)  # a writer's own delivery may have settled it meanwhile
+            with courier.operator_timeout(seconds):
+                failed = await self._redeliver(replica, tenant, list(owners), lease)
+            if courier.fault is not None:
+                raise courier.fault
+            return failed
+
+    async def _redeliver(self, replica: Replica, tenant: str, ids: Sequence[str], lease: int | None = None) -> int:
         """Deliver these as they are now; how many it did not take."""
+        until = lease or lease_ms(self._couriers[replica.name].timeout)
         claimed = await self._core.primary.transact(
-            tenant, lambda tx: deliveries.claim(tx, replica.name, ids, self._owner, tx.now, LEASE_MS)
+            tenant, lambda tx: deliveries.claim(tx, replica.name, ids, self._owner, tx.now, until)
         )
         changes = await self.current(tenant, claimed, replica)
         futures = self._couriers[replica.name].submit(tenant, changes)
@@ -200,8 +228,10 @@ class Outbox:
     async def current(self, tenant: str, claimed: Mapping[str, int], replica: Replica) -> list[Change]:
         """What a replica should have of these memories now."""
         held = {memory.id: memory for memory in await self._core.primary.get(tenant, list(claimed))}
-        waiting = await self._core.primary.records(tenant, kind_of(replica.name))
-        agents = {r.key: r.value.get("agent", "") for r in waiting}
+        kind, agents = kind_of(replica.name), dict[str, str]()
+        for id in claimed.keys() - held.keys():
+            if (there := await self._core.primary.record(tenant, kind, id)) is not None:
+                agents[id] = there.value.get("agent", "")
         now = self._core.clock()
         kept = [memory for memory in held.values() if memory.status == "live" and replica.omits(memory) is None]
         live = [m for m in kept if m.expires_at is None or m.expires_at > now]
@@ -255,6 +285,11 @@ class Outbox:
         for task in list(self._again):
             task.cancel()
         await self.replicas.close()
+
+
+def lease_ms(timeout: float) -> int:
+    """Another process that took over a delivery while it is under way could be overtaken by it, with an older state."""
+    return LEASE_MS + round(timeout * 1000)
 
 
 def _plain(entry: Entry | None) -> Entry | None:

@@ -4,12 +4,14 @@ both are read once more and compared."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from commonplace.engine.outbox.deliveries import kind_of
-from commonplace.engine.outbox.replicas import Replica, delete_copies
-from commonplace.stores.base import Entry, Reach, Store, Transaction
+from commonplace.engine.outbox.replicas import Replica
+from commonplace.stores.base import Reach, Store
 from commonplace.stores.mixins import scan_all
 from commonplace.stores.optional import Progress
 from commonplace.wire.record import Memory
@@ -20,7 +22,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _AT_ONCE = 50
 TIMEOUT_SECONDS = 300.0  # for one group, while an operator watches
+#: What every store must keep, and so is proved; and what most keep beside it: one that does not is told it each time.
 _COMPARED = ("id", "agent_id", "type", "content", "user_id", "created_at", "expires_at")
+_MOSTLY_KEPT = (
+    *("kind", "project", "title", "entity_name", "tags", "metadata", "confidence", "importance", "source", "privacy"),
+    *("event_time", "session_id", "speaker", "supersedes"),
+)
 
 
 def digest(memories: Iterable[Memory]) -> str:
@@ -29,11 +36,16 @@ def digest(memories: Iterable[Memory]) -> str:
     return hashlib.sha256("\n".join(each).encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def _groups(memories: Sequence[Memory]) -> Iterator[Sequence[Memory]]:
+    return (memories[start : start + _AT_ONCE] for start in range(0, len(memories), _AT_ONCE))
+
+
 def differences(held: Sequence[Memory], copies: Sequence[Memory]) -> tuple[list[Memory], list[Memory]]:
     """What of `held` is missing among the copies or is not as there, and which copies are of nothing."""
-    there = {memory.id: digest([memory]) for memory in copies}
+    values = attrgetter(*_COMPARED, *_MOSTLY_KEPT)
+    there = {memory.id: values(memory) for memory in copies}
     wanted = {memory.id for memory in held}
-    return [m for m in held if there.get(m.id) != digest([m])], [m for m in copies if m.id not in wanted]
+    return [m for m in held if there.get(m.id) != values(m)], [m for m in copies if m.id not in wanted]
 
 
 class Resync:
@@ -42,6 +54,7 @@ class Resync:
         self._replica = replica
         self._total = total
         self._progress = progress
+        self._waiting: dict[str, frozenset[str]] = {}  # by tenant, what was in the outbox at the beginning
         self._done = 0
         self._put = 0
         self._deleted = 0
@@ -51,42 +64,36 @@ class Resync:
 
     async def run(self, reach: Reach) -> None:
         """One agent."""
+        waiting = await self._waiting_in(reach.tenant)
         held = await self._wanted(reach)
         # Everything it has of this agent, also what has expired and is of a type it should not have.
         every = Reach(reach.tenant, reach.agents)
         copies = await self._call(lambda store: scan_all(store, every))
         wrong, extra = differences(held, copies)
+        differing = {memory.id for memory in wrong}
+        # What a copy has beside its fields, such as the vector of another embedder, only the outbox knows to be old.
+        wrong += [memory for memory in held if memory.id in waiting and memory.id not in differing]
         self._advance(len(held) - len(wrong))
-        for start in range(0, len(wrong), _AT_ONCE):
-            await self._tell(wrong[start : start + _AT_ONCE])
-        if extra:
-            ids = [memory.id for memory in extra]
-            await self._call(lambda store: delete_copies(store, reach.tenant, dict.fromkeys(ids, reach.agents[0])))
-            self._deleted += len(ids)
-        await self._clear_outbox(reach, [m.id for m in held], [m.id for m in extra])
+        for some in _groups(wrong):
+            self._put += len(some) - await self._resend(reach, some)
+            self._advance(len(some))
+        for some in _groups(extra):
+            # It may be another agent's there, or have come back since it was read here.
+            await self._resend(reach, some, delete_first=True)
+            self._deleted += len(some)
         await self._compare(reach, every)
 
-    async def _tell(self, memories: Sequence[Memory]) -> None:
-        made = await self._core.make_entries(memories)
-        entries = [Entry(e.memory, e.vectors, e.terms, e.generation) for e in made]
-        await self._call(lambda store: store.put(entries))
-        self._put += len(entries)
-        self._advance(len(entries))
+    async def _waiting_in(self, tenant: str) -> frozenset[str]:
+        if tenant not in self._waiting:
+            records = await self._core.primary.records(tenant, kind_of(self._replica.name))
+            self._waiting[tenant] = frozenset(record.key for record in records)
+        return self._waiting[tenant]
 
-    async def _clear_outbox(self, reach: Reach, held: Sequence[str], extra: Sequence[str]) -> None:
-        """What waited is done, unless it has changed since it was read here, or an earlier write may still arrive."""
-        seqs = {m.id: m.seq for m in await self._core.primary.get(reach.tenant, list(held))}
-        kind = kind_of(self._replica.name)
-
-        def work(tx: Transaction) -> None:
-            for id in (*held, *extra):
-                there = tx.record(kind, id)
-                if there is None or there.value.get("doubt", 0) > tx.now:
-                    continue
-                if id not in seqs or there.value["seq"] <= seqs[id]:
-                    tx.drop_record(kind, id)
-
-        await self._core.primary.transact(reach.tenant, work)
+    async def _resend(self, reach: Reach, memories: Sequence[Memory], *, delete_first: bool = False) -> int:
+        """As they are by now; how many it did not take."""
+        owners = {memory.id: reach.agents[0] for memory in memories}
+        outbox = self._core.outbox
+        return await outbox.resend(self._replica, reach.tenant, owners, TIMEOUT_SECONDS, delete_first=delete_first)
 
     async def _wanted(self, reach: Reach) -> list[Memory]:
         """What it should have copies of."""
@@ -94,8 +101,11 @@ class Resync:
         return [memory for memory in held if self._replica.omits(memory) is None]
 
     async def _compare(self, reach: Reach, every: Reach) -> None:
-        held = await self._wanted(reach)
-        copies = await self._call(lambda store: scan_all(store, every))
+        # What has expired since the start was no longer delivered, and a copy from before may stay until it is removed.
+        began, now = reach.now or 0, self._core.clock()
+        held = await self._wanted(replace(reach, now=now))
+        found = await self._call(lambda store: scan_all(store, every))
+        copies = [memory for memory in found if not began < (memory.expires_at or 0) <= now]
         self._counts = [self._counts[0] + len(held), self._counts[1] + len(copies)]
         self._primary.append(digest(held))
         self._copies.append(digest(copies))
