@@ -306,6 +306,110 @@ async def test_no_process_takes_over_what_a_slow_store_may_still_be_doing() -> N
         assert [each["until"] - h.clock() > 600_000 for each in held] == [True]
 
 
+async def _until_under_way(copy: Late) -> None:
+    while not copy.under_way:
+        await asyncio.sleep(0)
+
+
+async def _turns() -> None:
+    """Long enough for whatever can go on without an answer of the store."""
+    for _ in range(200):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("late_ms", [0, 10 * 60_000], ids=["its lease runs", "its lease is over"])
+@run
+async def test_what_is_under_way_is_not_sent_a_second_time_by_the_poll(late_ms: int) -> None:
+    """The second would arrive after what another process does once the first is settled, such as an erasure."""
+    clock = FakeClock()
+    copy = Late(clock)
+    async with house(clock=clock, stores=[copy]) as h:
+        writer = asyncio.create_task(h.remember("Alice's diary"))
+        await _until_under_way(copy)
+        held = await h.waiting()
+        clock.advance(late_ms)
+        poll = asyncio.create_task(h.outbox.run_due())
+        await _turns()
+        assert await h.waiting() == held
+        copy.arrives.set()
+        await writer
+        assert await poll == 0
+        await h.outbox.join()
+        assert len(copy.under_way) == 1
+        assert await h.waiting() == {}
+
+
+@run
+async def test_what_a_writer_has_recorded_and_not_handed_over_yet_is_not_the_polls() -> None:
+    async with house() as h:
+        id = await h.remember("words")
+        await h.outbox.join()
+        calls, mine = h.copies[0].calls, _fresh(id, h.clock() + 60_000)
+        mine.value["owner"] = h.outbox._owner
+        await h.primary.transact("local", lambda tx: tx.put_record(mine))
+        assert await h.outbox.run_due() == 0
+        assert h.copies[0].calls == calls
+        h.clock.advance(60_000)
+        assert await h.outbox.run_due() == 1
+
+
+@run
+async def test_whoever_asks_while_a_poll_is_under_way_waits_for_it() -> None:
+    """What the poll has claimed is nobody else's to send, so that an answer at once would be before it was sent."""
+    clock = FakeClock()
+    copy = Late(clock)
+    async with house(clock=clock, stores=[copy]) as h:
+        copy.down, copy.late = "away", False
+        await h.remember("words")
+        await h.outbox.join()
+        copy.down, copy.late, copy.under_way = None, True, []
+        clock.advance(DAY_MS)
+        poll = asyncio.create_task(h.outbox.run_due())
+        await _until_under_way(copy)
+        asked = asyncio.create_task(h.outbox.run_due())
+        await _turns()
+        assert not asked.done()
+        copy.arrives.set()
+        assert [await poll, await asked] == [1, 0]
+        assert await h.waiting() == {}
+
+
+@run
+async def test_what_changes_while_it_is_under_way_is_sent_once_more_and_not_twice() -> None:
+    clock = FakeClock()
+    copy = Late(clock)
+    async with house(clock=clock, stores=[copy]) as h:
+        first = asyncio.create_task(h.remember("first"))
+        await _until_under_way(copy)
+        (id,) = await h.waiting()
+        second = asyncio.create_task(h.engine.update(WHO, Update(AGENT, id, content="second")))
+        await _turns()
+        copy.arrives.set()
+        await asyncio.gather(first, second)
+        await _turns()
+        await h.outbox.join()
+        assert len(copy.under_way) == 2
+        assert await copy.contents() == {"second"}
+        assert await h.waiting() == {}
+
+
+@run
+async def test_a_process_that_ends_still_delivers_what_another_changed_while_it_delivered() -> None:
+    """Nobody else would, until its lease is over."""
+    clock = FakeClock()
+    copy = Late(clock)
+    async with house(clock=clock, stores=[copy]) as h, house(primary=h.primary, clock=clock, stores=[copy]) as other:
+        writer = asyncio.create_task(h.remember("first"))
+        await _until_under_way(copy)
+        (id,) = await h.waiting()
+        await other.engine.update(WHO, Update(AGENT, id, content="second"))
+        copy.arrives.set()
+        await h.outbox.close()
+        await writer
+        assert await h.waiting() == {}
+        assert await copy.contents() == {"second"}
+
+
 @pytest.mark.parametrize("newer", ["an update", "a deletion"])
 @pytest.mark.parametrize("restarted", [False, True])
 @run

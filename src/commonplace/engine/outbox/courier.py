@@ -35,6 +35,7 @@ class Courier:
         self.replica = replica
         self._settle = settle
         self._waiting: dict[tuple[str, str], _Delivery] = {}
+        self._sending: frozenset[tuple[str, str]] = frozenset()  # taken out of what waits, and not settled yet
         self._sent: dict[tuple[str, str], int] = {}  # the last sequence of what was delivered lately
         self._doubtful: dict[tuple[str, str], int] = {}  # until when a write that was not confirmed may arrive
         self._task: asyncio.Task[None] | None = None
@@ -46,6 +47,10 @@ class Courier:
         return len(self._waiting)
 
     def holds(self, tenant: str, id: str) -> bool:
+        """Whether it waits or is being sent."""
+        return self.is_waiting(tenant, id) or (tenant, id) in self._sending
+
+    def is_waiting(self, tenant: str, id: str) -> bool:
         return (tenant, id) in self._waiting
 
     def submit(self, tenant: str, changes: Sequence[Change]) -> list[asyncio.Future[str | None]]:
@@ -87,25 +92,32 @@ class Courier:
             tenant = next(iter(self._waiting))[0]
             keys = [key for key in self._waiting if key[0] == tenant][:GROUP]
             group = [self._waiting.pop(key) for key in keys]
+            self._sending = frozenset(keys)
             try:
-                failed = await self._deliver(tenant, [each.change for each in group])
-            except BaseException as error:
-                for each in group:
-                    each.future.cancel()
-                if not isinstance(error, Exception):
-                    raise
-                log.exception("deliveries to %s failed", self.replica.name)
-                continue
+                await self._send_group(tenant, group)
+            finally:
+                self._sending = frozenset()
+
+    async def _send_group(self, tenant: str, group: Sequence[_Delivery]) -> None:
+        try:
+            failed = await self._deliver(tenant, [each.change for each in group])
+        except BaseException as error:
             for each in group:
-                if not each.future.done():
-                    each.future.set_result(failed.get(each.change.id))
-            done = {each.change.id: each.change.seq for each in group if each.change.id not in failed}
-            ids = [each.change.id for each in group]
-            doubt = {id: self._doubtful[tenant, id] for id in ids if (tenant, id) in self._doubtful}
-            try:
-                await self._settle(tenant, done, failed, doubt)
-            except Exception:  # the records are still there, and come up again when their lease is over
-                log.exception("what %s has was not noted", self.replica.name)
+                each.future.cancel()
+            if not isinstance(error, Exception):
+                raise
+            log.exception("deliveries to %s failed", self.replica.name)
+            return
+        for each in group:
+            if not each.future.done():
+                each.future.set_result(failed.get(each.change.id))
+        done = {each.change.id: each.change.seq for each in group if each.change.id not in failed}
+        ids = [each.change.id for each in group]
+        doubt = {id: self._doubtful[tenant, id] for id in ids if (tenant, id) in self._doubtful}
+        try:
+            await self._settle(tenant, done, failed, doubt)
+        except Exception:  # the records are still there, and come up again when their lease is over
+            log.exception("what %s has was not noted", self.replica.name)
 
     async def _deliver(self, tenant: str, changes: Sequence[Change]) -> dict[str, str]:
         """By id, why it was not delivered."""

@@ -103,19 +103,23 @@ def record_change(
     return not theirs
 
 
-def claim(tx: Transaction, store: str, ids: Iterable[str], owner: str, now: int, lease: int) -> dict[str, int]:
-    """Those of them that are due and nobody else's, now in this owner's hands, each with its sequence."""
+def claim(
+    tx: Transaction, store: str, ids: Iterable[str], owner: str, now: int, lease: int, *, idle: bool = False
+) -> dict[str, int]:
+    """Those of them that are due and nobody else's, now in this owner's hands, each with its sequence; of `idle` ones
+    only what was not in its hands before either."""
     claimed: dict[str, int] = {}
     for id in ids:
         there = tx.record(kind_of(store), id)
-        if there is None or not is_due(there.value, owner, now):
+        if there is None or not is_due(there.value, None if idle else owner, now):
             continue
         tx.put_record(Record(there.kind, id, {**there.value, "owner": owner, "until": now + lease}))
         claimed[id] = int(there.value["seq"])
     return claimed
 
 
-def is_due(value: Mapping[str, Any], owner: str, now: int) -> bool:
+def is_due(value: Mapping[str, Any], owner: str | None, now: int) -> bool:
+    """For this owner, or for whoever has none of it in hand."""
     free = value.get("owner") in (None, owner) or int(value.get("until", 0)) <= now
     return free and int(value.get("due", 0)) <= now
 

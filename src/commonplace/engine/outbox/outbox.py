@@ -44,6 +44,7 @@ class Outbox:
         self._couriers = {replica.name: Courier(replica, self._settler(replica)) for replica in replicas}
         self._loop: asyncio.Task[None] | None = None
         self._again: set[asyncio.Task[Any]] = set()
+        self._attempt = asyncio.Lock()
 
     def __bool__(self) -> bool:
         return self._writes and bool(self.replicas)
@@ -162,25 +163,25 @@ class Outbox:
 
     async def run_due(self) -> int:
         """One attempt at everything that is due; how much was delivered."""
-        tenants = await self._core.primary.tenants()
-        counts = await asyncio.gather(*(self._run_replica(replica, tenants) for replica in self.replicas))
-        return sum(counts)
+        # What another attempt has claimed is not due: without waiting for it this one would end before that was sent.
+        async with self._attempt:
+            tenants = await self._core.primary.tenants()
+            counts = await asyncio.gather(*(self._run_replica(replica, tenants) for replica in self.replicas))
+            return sum(counts)
 
     async def _run_replica(self, replica: Replica, tenants: Sequence[str]) -> int:
         delivered = 0
         for tenant in tenants:
             waiting = await self._core.primary.records(tenant, kind_of(replica.name))
             courier, now = self._couriers[replica.name], self._core.clock()
-            due = [
-                r.key
-                for r in waiting
-                if deliveries.is_due(r.value, self._owner, now) and not courier.holds(tenant, r.key)
-            ]
+            due = [r.key for r in waiting if deliveries.is_due(r.value, None, now)]
             for start in range(0, len(due), GROUP):
                 if replica.breaker.is_open:
                     return delivered
-                failed = await self._redeliver(replica, tenant, due[start : start + GROUP])
-                delivered += len(due[start : start + GROUP]) - failed
+                # A second delivery beside one under way would arrive after what others do once that is settled.
+                idle = [id for id in due[start : start + GROUP] if not courier.holds(tenant, id)]
+                failed = await self._redeliver(replica, tenant, idle, idle=True) if idle else 0
+                delivered += len(idle) - failed
                 if failed:
                     break
         return delivered
@@ -212,11 +213,13 @@ class Outbox:
                 raise courier.fault
             return failed
 
-    async def _redeliver(self, replica: Replica, tenant: str, ids: Sequence[str], lease: int | None = None) -> int:
-        """Deliver these as they are now; how many it did not take."""
+    async def _redeliver(
+        self, replica: Replica, tenant: str, ids: Sequence[str], lease: int | None = None, *, idle: bool = False
+    ) -> int:
+        """Deliver these as they are now, or those of them that nobody has in hand; how many it did not take."""
         until = lease or lease_ms(self._couriers[replica.name].timeout)
         claimed = await self._core.primary.transact(
-            tenant, lambda tx: deliveries.claim(tx, replica.name, ids, self._owner, tx.now, until)
+            tenant, lambda tx: deliveries.claim(tx, replica.name, ids, self._owner, tx.now, until, idle=idle)
         )
         changes = await self.current(tenant, claimed, replica)
         futures = self._couriers[replica.name].submit(tenant, changes)
@@ -252,7 +255,8 @@ class Outbox:
                     deliveries.postpone(tx, replica.name, ids, error, self._owner, tx.now, self._chance)
                 return deliveries.settle(tx, replica.name, done, tx.now)
 
-            again = await self._core.primary.transact(tenant, work)
+            changed = await self._core.primary.transact(tenant, work)
+            again = [id for id in changed if not self._couriers[replica.name].is_waiting(tenant, id)]
             if again:
                 task = asyncio.get_running_loop().create_task(self._redeliver(replica, tenant, again))
                 self._again.add(task)
@@ -282,6 +286,8 @@ class Outbox:
         with suppress(TimeoutError):
             async with asyncio.timeout(max((r.timeout for r in self.replicas), default=0.0) + 1):
                 await self.join()
+                while self._again:
+                    await asyncio.wait(self._again)
         for task in list(self._again):
             task.cancel()
         await self.replicas.close()
