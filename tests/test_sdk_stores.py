@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 
+from commonplace import plugins, sdk
 from commonplace.sdk import Memory
 
 
@@ -37,3 +39,23 @@ def test_resync_leaves_what_a_store_had_of_its_own(tmp_path: Path) -> None:
             assert (await memory.get(precious.id))["content"] == "Bob's own memory"
 
     asyncio.run(work())
+
+
+def test_a_store_that_never_opens_is_waited_for_only_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sdk._OPENING_SECONDS == 30
+    monkeypatch.setattr(sdk, "_OPENING_SECONDS", 0.01)
+    ends = threading.Event()
+    monkeypatch.setattr(plugins, "open_replica", lambda *_: ends.wait())
+
+    async def work() -> None:
+        stores = [f"sqlite://{tmp_path}/one.db", f"sqlite://{tmp_path}/two.db?name=two&timeout=0.05"]
+        async with Memory("assistant", stores=stores, embedder="none", data=tmp_path) as memory:
+            await memory.remember("Alice likes tea")
+            found = await memory.recall("tea")
+            assert [hit.content for hit in found] == ["Alice likes tea"]
+            assert [(e.store, e.error) for e in found.errors or ()] == [("two", "it is still starting after 0.05 s")]
+
+    try:
+        asyncio.run(work())
+    finally:
+        ends.set()

@@ -210,3 +210,42 @@ def test_every_command_that_writes_tells_of_a_store_that_is_down(
     said = json.dumps(document)
     assert '"other"' in said, done
     assert "it is kept and tried again" in said
+
+
+def test_a_backup_that_is_restored_is_older_than_the_copies_until_they_are_resynced(
+    cli: Any, data: Path, two: Path, tmp_path: Path
+) -> None:
+    cli("remember", "Alice drinks tea")
+    changed = cli("remember", "Bob drinks milk", "--metadata", "cup=red", "--json").json["id"]
+    assert cli("backup", str(tmp_path / "backup.db")).code == 0
+    cli("remember", "written later")
+    cli("update", changed, "--metadata", "cup=blue")
+    restored = cli("restore", str(tmp_path / "backup.db"), "--force")
+    assert "the other stores have what was there before; `commonplace stores resync NAME`" in restored.err
+    done = cli("stores", "resync", "spare", "--json").json
+    assert (done["equal"], done["sent"], done["deleted"], done["copies"]) == (True, 1, 1, 2)
+
+
+def test_a_store_that_is_left_out_is_listed_while_something_waits_for_it(
+    cli: Any, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db memorywire+http://127.0.0.1:9?name=other")
+    cli("remember", "Alice drinks tea")
+    monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db")
+    left = cli("stores", "--json").json["stores"][1]
+    assert (left["name"], left["status"], left["waiting"]) == ("other", "down", 1)
+    assert "it is not among the configured stores" in cli("stores").out
+
+
+def test_a_policy_keeps_writes_and_questions_from_the_others(cli: Any, data: Path, two: Path) -> None:
+    data.mkdir(exist_ok=True)
+    (data / "commonplace.toml").write_text('[routing]\nwrite = "primary_only"\nrecall = "primary_only"\n', "utf-8")
+    assert cli("remember", "Alice drinks tea", "--json").json["stores"] == ["sqlite"]
+    assert cli("recall", "tea", "--json").json["stores_queried"] == ["sqlite"]
+    assert cli("stores", "--json").json["stores"][1]["waiting"] == 0
+    done = cli("stores", "resync", "spare", "--json").json
+    assert (done["equal"], done["sent"], done["copies"]) == (True, 1, 1)
+    assert cli("stores", "--json").json["stores"][1]["waiting"] == 0
+    (data / "commonplace.toml").write_text('[routing]\nrecall = "all"\n', "utf-8")
+    refused = cli("recall", "tea", "--json")
+    assert (refused.code, "fan_out" in refused.json["error"]["message"]) == (1, True)

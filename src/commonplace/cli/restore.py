@@ -36,7 +36,8 @@ def restore(
     from commonplace import config
     from commonplace.engine import restore_backup
 
-    scheme, _, place = config.load(data=run.data).store_url.partition("://")
+    configured = config.load(data=run.data)
+    scheme, _, place = configured.store_url.partition("://")
     if scheme not in ("sqlite", "sqlite-vec") or place == ":memory:":
         raise ValidationError(
             f"a backup is restored to a file, and the store is {scheme}://…; name a folder with --data"
@@ -50,4 +51,6 @@ def restore(
             what = f"with --force {what}"
         return Answer(done, f"the backup is whole ({held}); {what} {done['database']}; nothing was changed")
     remarks = [f"what was there is kept as {done['kept']} until the next erasure or compact"] if "kept" in done else []
+    if configured.replica_urls:
+        remarks.append("the other stores have what was there before; `commonplace stores resync NAME` makes each equal")
     return Answer(done, f"restored {done['database']} ({held})", remarks)

@@ -59,7 +59,7 @@ async def test_one_that_is_down_at_the_start_is_opened_when_it_is_back() -> None
 async def test_one_whose_opening_hangs_costs_no_more_than_its_timeout() -> None:
     forever = threading.Event()
     replica = Replica(Attachment("copy", forever.wait, timeout=0.02), FakeClock())  # type: ignore[arg-type]
-    with pytest.raises(Unavailable, match=r"it is still starting within 0.02 s"):
+    with pytest.raises(Unavailable, match=r"it is still starting after 0.02 s"):
         await replica.call(_ask)
     assert replica.state()["status"] == "starting"
     await replica.close()

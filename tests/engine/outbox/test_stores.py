@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import pytest
-from replica_house import house, run
+from replica_house import AGENT, house, run
 
-from commonplace.engine import Draft
+from commonplace.engine import Draft, Forget
 from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.testing.subject import WHO
 from commonplace.wire.errors import Forbidden, NotFound
 from commonplace.wire.record import Principal, Role
+from commonplace.wire.validate import check
 
 
 @run
@@ -55,3 +56,30 @@ async def test_no_tenant_is_told_another_ones_words() -> None:
         assert "RuntimeError" in repr(shown[0])
         assert "merger" not in repr(shown)
         assert "merger" not in repr(await h.primary.records("acme", kind_of("copy")))
+
+
+@run
+async def test_one_that_is_no_longer_configured_is_listed_while_something_waits_for_it() -> None:
+    """What waits may be an erasure, which nobody would miss."""
+    async with house() as h:
+        id = await h.remember("Carol's diary")
+        await h.outbox.join()
+        h.copies[0].down = "no route"
+        await h.engine.forget(WHO, Forget(AGENT, [id], hard_delete=True))
+        await h.outbox.join()
+        async with house(copies=0, primary=h.primary, clock=h.clock) as without:
+            h.clock.advance(7_000)
+            _, left = await without.engine.stores.list(WHO)
+            assert (left["name"], left["status"], left["waiting"], left["behind_ms"]) == ("copy", "down", 1, 7_000)
+            assert left["error"].startswith("it is not among the configured stores")
+            check("memorywire/operations/stores.response", {"stores": await without.engine.stores.list(WHO)})
+            with pytest.raises(NotFound, match="there is no store 'copy' with copies"):
+                await without.engine.stores.resync(WHO, "copy")
+        h.copies[0].down = None
+        h.clock.advance(600_000)
+        async with house(primary=h.primary, clock=h.clock, stores=h.copies) as back:
+            await back.outbox.run_due()
+            assert await h.copies[0].contents() == set()
+            assert len(await back.engine.stores.list(WHO)) == 2
+        async with house(copies=0, primary=h.primary, clock=h.clock) as without:
+            assert len(await without.engine.stores.list(WHO)) == 1

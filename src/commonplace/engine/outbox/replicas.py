@@ -107,8 +107,8 @@ class Replica:
             async with asyncio.timeout(limit):
                 return await verb(await self._opened())
         except TimeoutError:
-            what = "is still starting" if self._store is None else "did not answer"
-            raise Unavailable(f"it {what} within {limit:g} s") from None
+            what = "is still starting after" if self._store is None else "did not answer within"
+            raise Unavailable(f"it {what} {limit:g} s") from None
         except Unavailable:
             raise
         except Fault as fault:

@@ -8,10 +8,11 @@ from typing import Any
 from commonplace.engine.checks import require_operator
 from commonplace.engine.core import Core
 from commonplace.engine.ledger import audit
+from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.engine.outbox.replicas import Replica
 from commonplace.engine.outbox.resync import TIMEOUT_SECONDS, Resync
 from commonplace.stores.base import Reach, Store
-from commonplace.stores.optional import AgentListing, Finding, Progress
+from commonplace.stores.optional import AgentListing, Finding, Progress, RecordKinds
 from commonplace.wire.errors import NotFound
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import ALL_AGENTS, Principal
@@ -37,7 +38,7 @@ class Stores:
         shown: list[dict[str, Any]] = [{**first, "capabilities": sorted(primary.capabilities)}]
         for replica in self._core.outbox.replicas:
             shown.append(await self._of(who, replica))
-        return shown
+        return [*shown, *await self._unconfigured(who)]
 
     def failing(self) -> Sequence[str]:
         """A sentence for each that does not work."""
@@ -100,15 +101,27 @@ class Stores:
         return Reach(tenant, (agent,), (types,), now=self._core.clock())
 
     async def _of(self, who: Principal, replica: Replica) -> dict[str, Any]:
-        waiting = await self._core.outbox.waiting(who.tenant, replica.name)
-        failing = [each for each in waiting if each.get("attempts")]
-        found = {"name": replica.name, "role": "replica", **replica.state(), "waiting": len(waiting)}
-        found |= {"failing": len(failing), "altered": replica.altered}
-        found |= {"timeout": replica.timeout, "weight": replica.weight}
+        found = {"name": replica.name, "role": "replica", **replica.state(), "altered": replica.altered}
+        found |= {"timeout": replica.timeout, "weight": replica.weight, **await self._lag(who, replica.name)}
         if who.is_operator and replica.attachment.shown:
             found["url"] = replica.attachment.shown
+        return {**found, "capabilities": sorted(replica.capabilities)}
+
+    async def _unconfigured(self, who: Principal) -> Sequence[dict[str, Any]]:
+        """Those that no configuration names any more while something waits for them, such as an erasure."""
+        primary, known = self._core.primary, {kind_of(each.name) for each in self._core.outbox.replicas}
+        kinds = await primary.record_kinds(who.tenant) if isinstance(primary, RecordKinds) else []
+        names = [kind.removeprefix(kind_of("")) for kind in kinds if kind.startswith(kind_of("")) and kind not in known]
+        why = "it is not among the configured stores; what waits for it is delivered when it is again"
+        shown = {"role": "replica", "status": "down", "error": why, "capabilities": []}
+        return [{"name": name, **await self._lag(who, name), **shown, "last_error": why} for name in sorted(names)]
+
+    async def _lag(self, who: Principal, name: str) -> dict[str, Any]:
+        waiting = await self._core.outbox.waiting(who.tenant, name)
+        failing = [each for each in waiting if each.get("attempts")]
+        found: dict[str, Any] = {"waiting": len(waiting), "failing": len(failing)}
         if waiting:
             found["behind_ms"] = max(self._core.clock() - min(int(each["at"]) for each in waiting), 0)
         if failing:
             found["last_error"] = max(failing, key=lambda each: each["due"]).get("error", "")
-        return {**found, "capabilities": sorted(replica.capabilities)}
+        return found
