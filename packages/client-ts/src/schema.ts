@@ -1529,6 +1529,13 @@ export interface components {
                         [key: string]: unknown;
                     };
                 };
+                /** @description The stores beside the primary that have not done it yet, with the reason; absent when all have. */
+                errors?: {
+                    /** @description The store's name. */
+                    store: string;
+                    /** @description What went wrong. */
+                    error: string;
+                }[];
             }[];
         };
         /**
@@ -1675,6 +1682,13 @@ export interface components {
                 /** @description A name. */
                 name?: string;
             };
+            /** @description The stores beside the primary that have not done it yet, with the reason; absent when all have. */
+            errors?: {
+                /** @description The store's name. */
+                store: string;
+                /** @description What went wrong. */
+                error: string;
+            }[];
         };
         /**
          * memorywire error
@@ -3720,6 +3734,13 @@ export interface components {
             review_id?: string;
             /** @description Where a person can review it; null or absent when nothing waits for approval. */
             approval_url?: string | null;
+            /** @description The stores beside the primary that have not done it yet, with the reason; absent when all have. */
+            errors?: {
+                /** @description The store's name. */
+                store: string;
+                /** @description What went wrong. */
+                error: string;
+            }[];
         };
         /**
          * memorywire recall request
@@ -3900,6 +3921,13 @@ export interface components {
             }[];
             /** @description How many they had erased for good, which nothing brings back. */
             erased: number;
+            /** @description The stores beside the primary that have not done it yet, with the reason; absent when all have. */
+            errors?: {
+                /** @description The store's name. */
+                store: string;
+                /** @description What went wrong. */
+                error: string;
+            }[];
         };
         /**
          * memorywire remember batch request
@@ -4321,6 +4349,13 @@ export interface components {
                 /** @description Why, in a sentence. */
                 message: string;
             }[];
+            /** @description The stores beside the primary that have not done it yet, with the reason; absent when all have. */
+            stores?: {
+                /** @description The store's name. */
+                store: string;
+                /** @description What went wrong. */
+                error: string;
+            }[];
         };
         /**
          * memorywire update request
@@ -4428,6 +4463,13 @@ export interface components {
             approval_url?: string | null;
             /** @description The review that it waits for; absent when nothing waits for approval. */
             review_id?: string;
+            /** @description The stores beside the primary that have not done it yet, with the reason; absent when all have. */
+            errors?: {
+                /** @description The store's name. */
+                store: string;
+                /** @description What went wrong. */
+                error: string;
+            }[];
         };
     };
     responses: {

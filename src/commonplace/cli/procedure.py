@@ -14,7 +14,7 @@ from typing import Annotated
 
 from commonplace.cli.support import options
 from commonplace.cli.support.command import Answer, Commands, Session, argument, option
-from commonplace.cli.support.output import Document, waiting
+from commonplace.cli.support.output import Document, store_problems, waiting
 from commonplace.wire.errors import ValidationError
 
 ExpectedVersion = Annotated[int | None, option("--expected-version N", "Refuse if it is no longer this version.")]
@@ -129,4 +129,5 @@ def _move(move: Document) -> str:
 def _moved(run: Session, moved: Document) -> Answer:
     if moved.get("pending_approval"):
         return Answer(moved, waiting(moved["review_id"], moved.get("approval_url")), run.warnings)
-    return Answer(moved, f"{moved['name']} is {moved['state']} (version {moved['version']})", run.warnings)
+    told = [*run.warnings, *store_problems(moved)]
+    return Answer(moved, f"{moved['name']} is {moved['state']} (version {moved['version']})", told)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from commonplace.cli.support import options, values
 from commonplace.cli.support.command import Answer, Commands, Session, option
-from commonplace.cli.support.output import waiting
+from commonplace.cli.support.output import store_problems, waiting
 from commonplace.wire.errors import ValidationError
 
 commands = Commands()
@@ -72,4 +72,5 @@ def update(
     updated = run(run.memory.update(ref, expected_version=expected_version, **changed))
     if updated.get("pending_approval"):
         return Answer(updated, waiting(updated["review_id"], updated.get("approval_url")), run.warnings)
-    return Answer(updated, f"updated {updated['id']} to version {updated['version']}", run.warnings)
+    told = [*run.warnings, *store_problems(updated)]
+    return Answer(updated, f"updated {updated['id']} to version {updated['version']}", told)

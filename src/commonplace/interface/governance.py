@@ -88,7 +88,7 @@ class GovernanceMethods(InterfaceBase):
     async def decide_many(
         self, review_ids: Sequence[str], approved: bool, *, reviewer: str | None = None, reason: str | None = None
     ) -> Documents:
-        """The same decision about many reviews: of each {id, status}, or {id, error}.
+        """The same decision about many reviews: of each {id, status, errors?}, or {id, error}.
 
         >>> waiting = await memory.remember("Bob keeps bees", approval_required=True)
         >>> [each["status"] for each in await memory.decide_many([waiting.review_id], True)]

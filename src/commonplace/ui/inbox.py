@@ -65,6 +65,10 @@ async def decide_many(call: PageRequest) -> Answer:
     ]
     done = len(results) - len(refused)
     said = f"{'Approved' if decision.approved else 'Rejected'} {done} of {len(results)}."
+    undelivered: dict[str, str] = {}
+    for each in results:
+        undelivered |= {} if isinstance(each, Fault) else each.undelivered
+    said = _with_stores(said, undelivered)
     return TemplatePage(
         "inbox.html", {**await _listing(call), "said": said, "outcomes": refused}, 409 if refused else 200
     )
@@ -130,11 +134,18 @@ async def decide(call: PageRequest) -> Answer:
             case _:
                 raise ValidationError("choose approve, reject or edit", field="decision")
         following = await _next(call, id)
-        await call.engine.reviews.decide(call.who, id, decision)
+        decided = await call.engine.reviews.decide(call.who, id, decision)
     except Fault as fault:
         return await _review(call, problem=fault, typed=typed)
     said = "approved" if decision.approved else "rejected"
+    if decided.undelivered:  # told here: the address that is led to has no room for it
+        return await _review(call, said=_with_stores(_SAID[said], decided.undelivered))
     return Redirect(call.link(f"inbox/{following}" if following else "inbox", said=said))
+
+
+def _with_stores(said: str, undelivered: Mapping[str, str]) -> str:
+    """With the stores beside the primary that have not done it yet, and why."""
+    return " ".join([said, *(f"Not yet in {store}: {why}." for store, why in undelivered.items())])
 
 
 def _sentence(call: PageRequest, fault: Fault) -> str:

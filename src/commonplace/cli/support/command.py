@@ -100,7 +100,7 @@ class Answer:
         return cls({"dry_run": True, **more, "memories": memories}, memories_table(memories, more=changed))
 
     def tell_store_problems(self, problems: Mapping[str, str]) -> None:
-        """Says of each store that did not do its part why, unless the answer does so itself."""
+        """Says of each store that did not do its part why, to programs and to people, unless they are told already."""
         document = self.document if isinstance(self.document, dict) else _dump(self.document)
         said = [each for name in ("errors", "stores", "results") for each in document.get(name) or ()]
         said += [each for result in document.get("results") or () for each in result.get("errors") or ()]
@@ -108,7 +108,9 @@ class Answer:
         errors = [{"store": name, "error": why} for name, why in problems.items() if name not in told]
         if errors:
             self.document = {**document, "errors": [*(document.get("errors") or ()), *errors]}
-            self.remarks = [*self.remarks, *output.store_problems({"errors": errors})]
+        self.remarks, self.notes = list(self.remarks), list(self.notes)
+        shown = [text for text in (*self.remarks, *self.notes) if text]
+        self.remarks += [f"{n}: {why}" for n, why in problems.items() if not any(why in text for text in shown)]
 
     def print(self, as_json: bool) -> None:
         if as_json:

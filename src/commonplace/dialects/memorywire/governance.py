@@ -8,10 +8,12 @@ from commonplace.dialects.memorywire.base import Document, MemorywireBase
 from commonplace.dialects.memorywire.records import (
     entry_to_wire,
     erasure_report,
+    store_errors,
     to_draft,
     to_forget,
     to_merge,
     to_update,
+    undelivered_to_wire,
 )
 from commonplace.engine import (
     AssertResult,
@@ -76,15 +78,15 @@ class GovernanceOperations(MemorywireBase):
         if apply is not None:
             decision.merge_into, decision.forget = apply.merge_into, tuple(apply.forget or ())
         decided = await self._engine.reviews.decide(self._who, review_id, decision)
-        return {**decided.review, **_outcome(decided)}
+        return {**decided.review, **_outcome(decided), **undelivered_to_wire(decided.undelivered)}
 
     async def decide_many(
         self, ids: Sequence[str], approved: bool, reviewer: str | None = None, reason: str | None = None
     ) -> Sequence[Document]:
-        """{id, status} of each in the order asked, or {id, error}."""
+        """{id, status, errors?} of each in the order asked, or {id, error}."""
         outcomes = await self._engine.reviews.decide_many(self._who, ids, Decision(approved, reviewer, reason))
         return [
-            {"id": id, **(each.to_wire() if isinstance(each, Fault) else {"status": each.review["status"]})}
+            {"id": id, **(each.to_wire() if isinstance(each, Fault) else _decided(each))}
             for id, each in zip(ids, outcomes, strict=True)
         ]
 
@@ -176,9 +178,15 @@ class GovernanceOperations(MemorywireBase):
     ) -> Document:
         """{recovery_id?, affected, erased}."""
         bad, recovery = BadSource(source, principal, since, agent_id), self._engine.recovery
-        found = await (recovery.preview if dry_run else recovery.recover)(self._who, bad)
-        named = {} if found.recovery_id is None else {"recovery_id": found.recovery_id}
-        return {**named, "affected": [each.to_wire() for each in found.affected], "erased": found.erased}
+        with self._engine.reporting() as report:
+            found = await (recovery.preview if dry_run else recovery.recover)(self._who, bad)
+        answer: Document = {} if found.recovery_id is None else {"recovery_id": found.recovery_id}
+        answer |= {"affected": [each.to_wire() for each in found.affected], "erased": found.erased}
+        return answer | store_errors(report)
+
+
+def _decided(each: ReviewOutcome) -> Document:
+    return {"status": each.review["status"], **undelivered_to_wire(each.undelivered)}
 
 
 def _outcome(decided: ReviewOutcome) -> Document:

@@ -11,6 +11,7 @@ from commonplace.dialects.memorywire.governance import GovernanceOperations
 from commonplace.dialects.memorywire.graph import GraphOperations
 from commonplace.dialects.memorywire.records import (
     erasure_report,
+    store_errors,
     to_draft,
     to_expire,
     to_forget,
@@ -191,8 +192,9 @@ class Memorywire(GovernanceOperations, GraphOperations):
 
     async def update(self, ref: str, request: UpdateRequest) -> Document:
         """The memory as it is now, and whether the change waits for approval."""
-        result = await self._engine.update(self._who, to_update(ref, request))
-        return {**to_wire(result.memory), **self._engine.pending_fields(result.review_id)}
+        with self._engine.reporting() as report:
+            result = await self._engine.update(self._who, to_update(ref, request))
+        return {**to_wire(result.memory), **self._engine.pending_fields(result.review_id), **store_errors(report)}
 
     async def list(
         self,
@@ -227,12 +229,16 @@ class Memorywire(GovernanceOperations, GraphOperations):
         return {"id": id, "format": format, "drawing": drawing}
 
     async def procedure_fire(self, ref: str, request: FireRequest) -> Document:
-        """The procedure as it is now, and whether the change waits for approval."""
+        """The procedure as it is now, whether the change waits for approval, and which stores have not taken it."""
         fire = Fire(ref, **{**dict(request), "facts": request.facts or {}})
-        return self._moved(await self._engine.procedures.fire(self._who, fire))
+        with self._engine.reporting() as report:
+            result = await self._engine.procedures.fire(self._who, fire)
+        return self._moved(result, report)
 
     async def procedure_reset(self, ref: str, request: ResetRequest) -> Document:
-        return self._moved(await self._engine.procedures.reset(self._who, Fire(ref, **dict(request))))
+        with self._engine.reporting() as report:
+            result = await self._engine.procedures.reset(self._who, Fire(ref, **dict(request)))
+        return self._moved(result, report)
 
     # the server
 
@@ -295,22 +301,23 @@ class Memorywire(GovernanceOperations, GraphOperations):
             )
         if ids is None and agent_id is not None:
             raise ValidationError("it is of every agent that it was for: leave agent_id out", field="agent_id")
-        if recovery_id is not None:
-            done = await self._engine.recovery.undo(self._who, recovery_id, reason)
-        elif run_id is not None:
-            done = await self._engine.lifecycle.undo(self._who, run_id, reason=reason)
-        else:
-            done = await self._engine.undo(self._who, ids or (), agent_id=agent_id, reason=reason)
+        with self._engine.reporting() as report:
+            if recovery_id is not None:
+                done = await self._engine.recovery.undo(self._who, recovery_id, reason)
+            elif run_id is not None:
+                done = await self._engine.lifecycle.undo(self._who, run_id, reason=reason)
+            else:
+                done = await self._engine.undo(self._who, ids or (), agent_id=agent_id, reason=reason)
         answer: Document = {"restored_ids": done.restored, "unchanged_ids": done.unchanged}
         if done.faults:
             errors = [{"id": id, "code": fault.code, "message": fault.message} for id, fault in done.faults.items()]
             answer["errors"] = errors
-        return answer
+        return answer | store_errors(report, field="stores")
 
     # encoding
 
-    def _moved(self, result: ProcedureResult) -> Document:
-        return {**to_procedure(result), **self._engine.pending_fields(result.review_id)}
+    def _moved(self, result: ProcedureResult, report: DeliveryReport) -> Document:
+        return {**to_procedure(result), **self._engine.pending_fields(result.review_id), **store_errors(report)}
 
     def _remembered(self, receipt: Receipt, report: DeliveryReport) -> RememberResponse:
         done, failed = _stores(report, [receipt.id])

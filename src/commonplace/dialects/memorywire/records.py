@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from commonplace.engine import (
     AuditEntry,
+    DeliveryReport,
     Draft,
     Expire,
     Forget,
@@ -148,6 +150,16 @@ def entry_to_wire(entry: AuditEntry) -> dict[str, Any]:
             named = {"memory_id": part.memory_id} if part.memory_id else {}
             payload.append({**named, **_payload(part.payload)})
     return {**{name: getattr(entry, name) for name in shown}, "payload": payload}
+
+
+def store_errors(report: DeliveryReport, field: str = "errors") -> dict[str, Any]:
+    """The field of an answer that names the stores beside the primary which have not done it yet; none, if all have."""
+    return undelivered_to_wire(report.problems(), field)
+
+
+def undelivered_to_wire(problems: Mapping[str, str], field: str = "errors") -> dict[str, Any]:
+    errors = [{"store": store, "error": why} for store, why in problems.items()]
+    return {field: errors} if errors else {}
 
 
 def erasure_report(result: ForgetResult) -> ErasureReport | None:

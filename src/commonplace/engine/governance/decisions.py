@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from commonplace.engine.checks import RANK
@@ -46,6 +46,7 @@ class ReviewOutcome:
     review: dict[str, Any]
     outcome: Receipt | ForgetResult | MergeResult | AssertResult | None
     applied: ForgetResult | MergeResult | None = None
+    undelivered: dict[str, str] = field(default_factory=dict)  # by store beside the primary: why it has not done it yet
 
 
 class ReviewOutdated(Exception):

@@ -132,6 +132,12 @@ class Reviews:
 
     async def decide(self, who: Principal, review_id: str, decision: Decision) -> ReviewOutcome:
         """Approve, approve as edited, or reject: once. What is approved happens in the transaction that says so."""
+        with self._core.outbox.reporting() as report:
+            decided = await self._decide(who, review_id, decision)
+        decided.undelivered = report.problems()
+        return decided
+
+    async def _decide(self, who: Principal, review_id: str, decision: Decision) -> ReviewOutcome:
         value = await self._load_to_decide(who, review_id, decision)
         require_other_eyes(self._core, who, value, decision)
         if (decision.merge_into or decision.forget) and not (decision.approved and value["operation"] == "remember"):
