@@ -15,7 +15,7 @@ from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine, Forget, Update
 from commonplace.engine_factory import attachments
 from commonplace.sdk import Memory as OtherMemory
-from commonplace.stores.base import Entry, StoreSettings
+from commonplace.stores.base import Entry, Reach, Search, StoreSettings
 from commonplace.stores.foreign import ForeignStore, to_metadata
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock
@@ -146,3 +146,21 @@ async def test_what_it_has_not_forgotten_yet_is_not_gone() -> None:
     with pytest.raises(Unavailable, match="1 of what it was to forget is left"):
         await store.delete_of("local", AGENT, [MEMORY.id])
     await remote.close()
+
+
+@run
+async def test_what_several_agents_have_is_one_list_and_none_stands_before_all_others() -> None:
+    clock = FakeClock()
+    engine = await Engine.open(InMemory(clock), HashingEmbedder(), clock=clock)
+    try:
+        store = ForeignStore(Peer(engine, WHO), "peer")
+        agents = ("a", "b")
+        for agent in agents:
+            for n in range(6):
+                memory = replace(MEMORY, id=f"0199-{agent}{n}", agent_id=agent, content=f"tea number {n}")
+                await store.put([Entry(memory, None, b"")])
+        found = await store.search(Search(Reach("local", agents), "tea number", limit=6))
+        assert len(found) == 6
+        assert {candidate.memory.agent_id for candidate in found} == set(agents)
+    finally:
+        await engine.close()

@@ -100,6 +100,12 @@ class RecallResult:
     explain: dict[str, Any] | None = None
     errors: dict[str, str] = field(default_factory=dict)  # by store, why it failed
 
+    @property
+    def remarks(self) -> str | None:
+        """The note and the errors, for whoever has one place for both."""
+        errors = [f"{store}: {why}" for store, why in self.errors.items()]
+        return "; ".join(filter(None, (self.note, *errors))) or None
+
 
 @dataclass(slots=True)
 class SearchResult:

@@ -103,7 +103,9 @@ class ForeignStore:
             hits = await self._recall(agent, search.text or "?", wanted, min(2 * search.limit + 20, _MOST))
             near = [(hit, memory) for hit in hits if reach.admits(memory := self._memory(hit))]
             found += [Candidate(memory, score=hit.score) for hit, memory in near if memory.tenant == reach.tenant]
-        return found[: search.limit] if len(reach.agents) == 1 else found
+        if len(reach.agents) > 1:  # or those of the first agent would stand before all others
+            found.sort(key=lambda candidate: -(candidate.score or 0.0))
+        return found[: search.limit]
 
     async def scan(
         self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True

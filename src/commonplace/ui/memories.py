@@ -50,8 +50,8 @@ async def show_memories(call: PageRequest) -> Answer:
         asked = Query(agents, text, k=FOUND, where=where, explain=True, min_score=least)
         found = await call.engine.recall(call.who, asked)
         values |= {"hits": [_explained(hit) for hit in found.hits], "took": found.latency_ms}
-        values["note"] = found.note and found.note.replace(_UNCUT, "")
-        if values["note"] != found.note:
+        values["note"] = found.remarks and found.remarks.replace(_UNCUT, "")
+        if values["note"] != found.remarks:
             values["uncut"] = call.link("memories", q=text, **kept, min_score=0)
     elif agents:
         cursor = query.get("cursor") or None

@@ -317,3 +317,53 @@ async def test_each_store_is_asked_for_four_times_as_many_as_are_wanted() -> Non
         await h.remember("tea")
         await ask(h, k=3)
         assert limits == [12]
+
+
+@run
+async def test_who_names_thousands_takes_no_place_of_what_others_found() -> None:
+    clock = FakeClock()
+    flood, honest = Rogue(clock, "flood"), Rogue(clock, "honest")
+    async with house(clock=clock, stores=[flood, honest]) as h:
+        for n in range(60):
+            await h.remember(f"tea number {n} with lemon")
+        far = await h.remember("an unrelated remark")
+        honest.lies = [_candidate(far, "an unrelated remark")]
+        flood.lies = [_candidate(f"0000-{n:05d}", "a lie", score=1.0) for n in range(5000)]
+        found = await ask(h, "tea with lemon", k=3, min_score=0.0, explain=True)
+        assert far in {hit.memory.id for hit in found.hits}
+        assert found.explain["stores"]["flood"] == {"found": 5000, "unknown": 24, "behind": 0, "altered": 0}
+
+
+@run
+async def test_a_quorum_of_more_than_answered_is_told() -> None:
+    async with house(copies=2) as h:
+        await h.remember("tea")
+        assert len((await ask(h, quorum=3)).hits) == 1
+        h.copies[0].down = "gone"
+        found = await ask(h, quorum=3)
+        assert (found.hits, found.errors) == ([], {"copy": "gone"})
+        assert "quorum_k 3 leaves nothing, because only 2 stores answered; ask for at most 2" in (found.note or "")
+        assert len((await ask(h, quorum=2)).hits) == 1
+
+
+@run
+async def test_an_altered_text_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Not every protocol has a place for it in its answer."""
+    clock = FakeClock()
+    rogue = Rogue(clock, "rogue")
+    async with house(clock=clock, stores=[rogue]) as h:
+        mine = await h.remember("Alice drinks tea")
+        rogue.lies = [_candidate(mine, "Alice drinks poison")]
+        for _ in range(3):
+            await ask(h)
+    said = [each.getMessage() for each in caplog.records if "another text" in each.getMessage()]
+    assert [each.partition(";")[0] for each in said] == ["rogue has another text for memories than the first store"]
+
+
+@run
+async def test_one_place_for_a_note_has_the_errors_too() -> None:
+    async with house() as h:
+        await h.remember("tea")
+        h.copies[0].down = "gone"
+        found = await h.engine.search(WHO, Query((AGENT,), "tea"), limit=3)
+        assert "copy: gone" in (found.note or "")

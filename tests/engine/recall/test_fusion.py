@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
@@ -50,6 +51,34 @@ def test_every_id_once_and_in_order(lists: dict[str, list[tuple[str, float]]], h
     assert {id for id, _ in fused} == {id for items in lists.values() for id, _ in items}
     assert len({id for id, _ in fused}) == len(fused)
     assert [score for _, score in fused] == sorted((score for _, score in fused), reverse=True)
+
+
+scored = st.lists(
+    st.tuples(st.sampled_from("abcdefgh"), st.floats(-5, 5, allow_nan=False)), unique_by=lambda item: item[0]
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from(("x", "y", "z")), scored),
+    st.dictionaries(st.sampled_from(("x", "y", "z")), st.floats(0, 3)),
+    st.integers(1, 3),
+)
+def test_each_fusion_is_the_formula_of_the_paper(
+    lists: dict[str, list[tuple[str, float]]], weights: dict[str, float], quorum: int
+) -> None:
+    """By id instead of by list, and summed otherwise than the code does."""
+    wanted: dict[str, dict[str, float]] = {"rrf": {}, "max": {}, "weighted": {}}
+    for id in {id for listed in lists.values() for id, _ in listed}:
+        places = [(store, [i for i, _ in listed].index(id), dict(listed)[id]) for store, listed in lists.items()
+                  if id in dict(listed)]  # fmt: skip
+        if len(places) >= quorum:
+            wanted["rrf"][id] = math.fsum(1 / (60 + rank) for _, rank, _ in places)
+            wanted["max"][id] = max(score for _, _, score in places)
+            wanted["weighted"][id] = math.fsum(weights.get(store, 1.0) * score for store, _, score in places)
+    for how, expected in wanted.items():
+        found = fuse(lists, how, weights=weights, quorum=quorum)  # type: ignore[arg-type]
+        assert dict(found) == pytest.approx(expected)
+        assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
 
 
 @given(ranked)

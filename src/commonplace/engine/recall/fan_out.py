@@ -8,9 +8,11 @@ text is not the primary's.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 from commonplace.engine.core import Core
 from commonplace.engine.outbox.replicas import Replica
@@ -21,6 +23,7 @@ from commonplace.wire.errors import Unavailable
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import MEMORY_TYPES
 
+log = logging.getLogger("commonplace.stores")
 _MOST_RESOLVED = 1000
 
 
@@ -68,8 +71,12 @@ def _types_asked(search: Search) -> frozenset[str]:
 
 
 def rank(candidates: Sequence[Candidate], limit: int) -> RankedList:
-    """One store's candidates as one list, best first. Where it has two legs, by their ranks; raw scores are held
-    between 0 and 1, so that none can shout."""
+    """One store's candidates as one list, best first; raw scores are held between 0 and 1, so that none can shout."""
+    return [(c.memory.id, _raw(c, place)) for place, c in enumerate(best_first(candidates)[:limit])]
+
+
+def best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """One store's, each once. Where it has two legs, by their ranks."""
     legs = [
         sorted((c for c in candidates if _given(getattr(c, leg), least)), key=lambda c: -getattr(c, leg))
         for leg, least in (("dense", -math.inf), ("keyword", 0.0))  # no word in common is no place in that list
@@ -82,8 +89,7 @@ def rank(candidates: Sequence[Candidate], limit: int) -> RankedList:
                 shares[candidate.memory.id] = shares.get(candidate.memory.id, 0.0) + 1 / (RRF_K + place)
         ordered.sort(key=lambda c: -shares.get(c.memory.id, 0.0))
     once = {candidate.memory.id: candidate for candidate in reversed(ordered)}
-    best = [once.pop(c.memory.id) for c in ordered if c.memory.id in once][:limit]
-    return [(c.memory.id, _raw(c, place)) for place, c in enumerate(best)]
+    return [once.pop(c.memory.id) for c in ordered if c.memory.id in once]
 
 
 def _given(score: float | None, least: float) -> bool:
@@ -128,8 +134,12 @@ async def resolve(
     """The answers by the primary's rows: lists of ids that are really there, in reach, and say what the row says."""
     out = FanOut()
     texts = {candidate.memory.id: candidate.memory.content for candidate in own}
-    named = {c.memory.id for found in answers.values() if isinstance(found, list) for c in found}
-    missing = [id for id in sorted(named) if id not in texts][:_MOST_RESOLVED]
+    # So many by each of its two legs is what it was asked for; the rest of what it may say is not looked at.
+    named = {name: best_first(said)[: 2 * OVERFETCH * k] for name, said in answers.items() if isinstance(said, list)}
+    # Each store's best in turn: one that names thousands must not take the places of what others found.
+    in_turn = dict.fromkeys(c.memory.id for row in zip_longest(*named.values()) for c in row if c is not None)
+    # Then in an order that is nobody's, because equals keep it.
+    missing = sorted([id for id in in_turn if id not in texts][:_MOST_RESOLVED])
     if missing:
         only = (*search.reach.where, Condition(("id",), "in", missing))
         wanted = replace(search, reach=replace(search.reach, where=only), limit=len(missing))
@@ -149,7 +159,9 @@ async def resolve(
         if isinstance(answer, Unavailable):
             out.errors[name] = answer.summary
             continue
-        await _admit(core, search, name, answer, texts, out, k)
+        looked_at = {candidate.memory.id for candidate in named[name]}
+        await _admit(core, search, name, [c for c in answer if c.memory.id in looked_at], texts, out, k)
+        out.counts[name]["found"] = len(answer)
     kept = {id for listed in out.lists.values() for id, _ in listed}
     out.added = [candidate for candidate in out.added if candidate.memory.id in kept]
     return out
@@ -171,6 +183,13 @@ async def _admit(
     replica = core.outbox.replicas.named(name)
     assert replica is not None
     if altered:
+        if not replica.altered:  # once: not every protocol has a place to say it, and it may be so for every question
+            log.warning(
+                "%s has another text for memories than the first store; they were left out, and `commonplace stores "
+                "resync %s` puts it right",
+                name,
+                name,
+            )
         replica.altered += altered
         out.errors[name] = (
             f"it has another text for {altered} of the memories it named, which were left out; "

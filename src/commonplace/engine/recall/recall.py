@@ -22,6 +22,7 @@ from commonplace.stores.base import Reach, Transaction
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.plain import check_not_blank
 from commonplace.wire.record import ALL_AGENTS, Memory, Principal
+from commonplace.wire.words import plural
 
 MAX_QUERY_CHARS = 32_768
 #: From this relevance on a hit is taken to answer: our tools tell models so, and only such hits count as recalled.
@@ -112,6 +113,12 @@ async def _recall(core: Core, who: Principal, query: Query, parts: RecallParts) 
     note: str | None = "; ".join(filter(None, (keywords_only, second_note, assessed.note)))
     note = note or (assessed.reason if not hits else None) or hops.hops_unavailable(core, query)
     skipped = [f"{name} was not asked: {why}" for name, why in beside.skipped.items()]
+    answered = 1 + len(beside.lists)
+    if query.quorum > answered:
+        told = plural(answered, "store")
+        skipped.append(
+            f"quorum_k {query.quorum} leaves nothing, because only {told} answered; ask for at most {answered}"
+        )
     note = "; ".join(filter(None, (note, *skipped))) or None
     return RecallResult(hits, [store, *beside.asked], latency, note=note, explain=explain, errors=beside.errors)
 
@@ -176,7 +183,7 @@ async def counted(core: Core, who: Principal, query: Query, limit: int, at_least
             break
         width = min(width * _WIDER, MAX_COUNTED)
     best = sorted(passing[:limit], key=lambda hit: -shown_score(hit))
-    return SearchResult(best, min(total, MAX_COUNTED), found.note)
+    return SearchResult(best, min(total, MAX_COUNTED), found.remarks)
 
 
 def answers(hit: Hit) -> bool:
