@@ -260,8 +260,8 @@ class Transaction(GraphWork, Protocol):
     def demote(self, ids: Sequence[str], factor: float) -> None:
         """Change the demotion and nothing else: no version, no sequence."""
 
-    def count_recalls(self, ids: Sequence[str], at: int) -> None:
-        """Count a recall of each: no version, no sequence."""
+    def count_recalls(self, ids: Sequence[str], at: int, times: int = 1) -> None:
+        """Count a recall of each, or several, of which the last was then: no version, no sequence."""
 
     def erase(self, id: str) -> None:
         """Remove the memory, its versions, terms, vectors, aliases and audit payloads; leave a mark (id, seq)."""

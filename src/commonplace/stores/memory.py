@@ -97,10 +97,10 @@ class _Tenant:
             *earlier, last = self.versions[id]
             self.versions[id] = (*earlier, replace(last, memory=replace(last.memory, demotion=factor)))
 
-    def count_recalls(self, ids: Sequence[str], at: int) -> None:
+    def count_recalls(self, ids: Sequence[str], at: int, times: int = 1) -> None:
         for id in self.versions.keys() & ids:
             count, last = self.recalls.get(id, (0, 0))
-            self.recalls[id] = (count + 1, max(last, at))
+            self.recalls[id] = (count + times, max(last, at))
 
     def erase(self, id: str) -> None:
         if self.versions.pop(id, None) is not None:

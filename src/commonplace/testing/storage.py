@@ -222,6 +222,15 @@ class StorageScenarios(Contract):
         assert await s.expire(no_recall_in_days=9) == [id]
 
     @scenario()
+    async def test_many_recalls_are_counted_at_once(self, s: Subject) -> None:
+        """As of a memory that comes from elsewhere."""
+        id = await s.remember("recalled")
+        for at, times in ((5, 2_000_000_000), (3, 2_000_000_000)):
+            await s.store.transact("local", lambda tx, at=at, times=times: tx.count_recalls([id], at, times))  # type: ignore[misc]
+        found = await s.get(id)
+        assert (found.recalls, found.last_recalled_at, found.version) == (4_000_000_000, 5, 1)
+
+    @scenario()
     async def test_work_that_raises_leaves_nothing(self, s: Subject) -> None:
         id = await s.remember("kept", aliases=["kept"])
         sequence, audit = await s.store.sequence("local"), await s.store.audit("local")

@@ -249,9 +249,8 @@ def _put(tx: Transaction, who: Principal, known: int | None, entries: Sequence[E
         aliases = [alias for alias in entry.memory.aliases if _is_free(tx, last, alias)]
         numbered = replace_fields(entry.memory, version=number, aliases=aliases)
         parts.append(version_part(tx.put(replace(entry, memory=numbered))))
-    recalled_at = last.last_recalled_at
-    for _ in range(last.recalls if held is None and recalled_at is not None else 0):
-        tx.count_recalls([last.id], recalled_at or 0)
+    if held is None and last.recalls and last.last_recalled_at is not None:
+        tx.count_recalls([last.id], last.last_recalled_at, last.recalls)
     audit.append(tx, who, IMPORT, last.agent_id, parts)
     return Outcome("written")
 

@@ -252,14 +252,15 @@ class PostgresTransaction(StatementWork):
         self._writing()
         self._db.execute("UPDATE memories SET demotion = %s WHERE id = ANY(%s::text[])", (factor, list(ids)))
 
-    def count_recalls(self, ids: Sequence[str], at: int) -> None:
+    def count_recalls(self, ids: Sequence[str], at: int, times: int = 1) -> None:
         self._writing()
         self._db.execute(
-            "INSERT INTO recalls SELECT mid, w.times, %s FROM (SELECT id, count(*) AS times FROM unnest(%s::text[]) id "
-            "GROUP BY id) w JOIN memories m ON m.id = w.id ON CONFLICT(mid) DO UPDATE SET "
+            "INSERT INTO recalls SELECT mid, w.times * %s, %s FROM "
+            "(SELECT id, count(*) AS times FROM unnest(%s::text[]) id GROUP BY id) w "
+            "JOIN memories m ON m.id = w.id ON CONFLICT(mid) DO UPDATE SET "
             "recalls = recalls.recalls + excluded.recalls, "
             "last_recalled_at = greatest(recalls.last_recalled_at, excluded.last_recalled_at)",
-            (at, list(ids)),
+            (times, at, list(ids)),
         )
 
     def _current(self, id: str) -> _Current | None:

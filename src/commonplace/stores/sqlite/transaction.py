@@ -175,12 +175,13 @@ class SqliteTransaction:
         self._writing()
         self._db.executemany("UPDATE memories SET demotion = ? WHERE id = ?", [(factor, id) for id in ids])
 
-    def count_recalls(self, ids: Sequence[str], at: int) -> None:
+    def count_recalls(self, ids: Sequence[str], at: int, times: int = 1) -> None:
         self._writing()
         self._db.executemany(
-            "INSERT INTO recalls SELECT mid, 1, ? FROM memories WHERE id = ? ON CONFLICT(mid) DO UPDATE SET "
-            "recalls = recalls + 1, last_recalled_at = max(last_recalled_at, excluded.last_recalled_at)",
-            [(at, id) for id in ids],
+            "INSERT INTO recalls SELECT mid, ?, ? FROM memories WHERE id = ? ON CONFLICT(mid) DO UPDATE SET "
+            "recalls = recalls + excluded.recalls, "
+            "last_recalled_at = max(last_recalled_at, excluded.last_recalled_at)",
+            [(times, at, id) for id in ids],
         )
 
     def _current(self, id: str) -> tuple[int, int, int] | None:
