@@ -9,7 +9,8 @@ from filled_store import fill_store
 from postgres_databases import empty_database
 
 from commonplace.embedders.hashing import HashingEmbedder
-from commonplace.engine.transfer.migration import Migration, TenantPlan, digest, plan_tenants
+from commonplace.engine.transfer.migration import Migration
+from commonplace.engine.transfer.store_digest import TenantPlan, digest, plan_tenants
 from commonplace.stores.postgres.store import PostgresStore
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import WHO, FakeClock, open_subject

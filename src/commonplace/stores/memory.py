@@ -106,7 +106,7 @@ class _Tenant:
         if self.versions.pop(id, None) is not None:
             self.seq += 1
             self.recalls.pop(id, None)
-            self._erase_audit_parts(id)
+        self._erase_audit_parts(id)  # also of what was staged and never written
 
     # statements
 

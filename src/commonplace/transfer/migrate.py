@@ -10,7 +10,7 @@ from commonplace import plugins
 from commonplace.config import DATABASE
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_recorded
-from commonplace.engine import Migration, plan_tenants
+from commonplace.engine import Migration, check_target, plan_tenants
 from commonplace.stores.base import Primary, StoreSettings
 from commonplace.stores.optional import Progress, SecondVectors
 from commonplace.stores.urls import is_ephemeral, shown_url
@@ -59,9 +59,9 @@ class StoreMove:
         self._target: Primary | None = None
 
     async def report(self) -> MigrationReport:
-        """What would be kept; makes nothing where the target is not there yet."""
+        """What would be kept; makes nothing where the target is not there yet, and refuses one that holds anything."""
         if self._target is None and plugins.store_exists(self.target_url):
-            self._open_target()
+            await check_target(self._open_target())
         embedder = await self._embedder()
         second = await self._source.second_embedder() if isinstance(self._source, SecondVectors) else None
         info = await self._source.embedder()

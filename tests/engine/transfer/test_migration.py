@@ -10,7 +10,8 @@ import pytest
 from filled_store import fill_store
 
 from commonplace.embedders.hashing import HashingEmbedder
-from commonplace.engine.transfer.migration import Migration, digest, plan_tenants
+from commonplace.engine.transfer.migration import Migration
+from commonplace.engine.transfer.store_digest import digest, plan_tenants
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import WHO, FakeClock, Subject, open_subject

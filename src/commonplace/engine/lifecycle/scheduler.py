@@ -31,7 +31,7 @@ LEASE_MS = 120_000
 RENEW_SECONDS = 30.0
 STOP_SECONDS = 1.5
 NAME = "lifecycle"  # who the audit says it was
-_LEASE, _PAUSED = "lease", "paused"
+LEASE, _PAUSED = "lease", "paused"
 
 
 class Job(Protocol):
@@ -207,7 +207,7 @@ class Lifecycle:
     # the lease
 
     async def _lease(self) -> dict[str, Any]:
-        record = await self._core.primary.record(SYSTEM, LIFECYCLE, _LEASE)
+        record = await self._core.primary.record(SYSTEM, LIFECYCLE, LEASE)
         return record.value if record is not None else {}
 
     async def _paused(self) -> frozenset[str]:
@@ -242,9 +242,9 @@ class Lifecycle:
 
     async def _release(self) -> None:
         def work(tx: Transaction) -> None:
-            record = tx.record(LIFECYCLE, _LEASE)
+            record = tx.record(LIFECYCLE, LEASE)
             if record is not None and record.value["holder"] == self._me:
-                tx.put_record(Record(LIFECYCLE, _LEASE, {**record.value, "until": 0}))
+                tx.put_record(Record(LIFECYCLE, LEASE, {**record.value, "until": 0}))
 
         with suppress(Fault):  # then it runs out by itself
             await self._core.transact(SYSTEM, work)
@@ -294,10 +294,10 @@ class Lifecycle:
 
 def _hold(tx: Transaction, holder: str, ran: Mapping[str, int] | None = None) -> bool:
     """Take or keep the lease; whether it could be had."""
-    record = tx.record(LIFECYCLE, _LEASE)
+    record = tx.record(LIFECYCLE, LEASE)
     value = record.value if record is not None else {"ran": {}}
     if value.get("holder", holder) != holder and value["until"] > tx.now:
         return False
     kept = {"holder": holder, "until": tx.now + LEASE_MS, "ran": dict(value["ran"] if ran is None else ran)}
-    tx.put_record(Record(LIFECYCLE, _LEASE, kept))
+    tx.put_record(Record(LIFECYCLE, LEASE, kept))
     return True

@@ -3,63 +3,72 @@
 Versions are replayed in the order of their sequence, each at the time it had, so that the target has the same numbers
 and times, `as_of` reads the same past, and the ledger, which is copied as it is, still tells the truth of every row.
 It knows stores and no rules: what is copied was admitted where it was written.
+
+The source may be written to meanwhile. So each attempt makes the target what the source is now, whatever it had before,
+and the migration is over when both are found to hold the same.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from commonplace.embedders.base import Embedder
 from commonplace.engine.checks import require_operator
 from commonplace.engine.core import SYSTEM, Core
-from commonplace.engine.transfer.exports import stating_agents
-from commonplace.stores.base import AuditEntry, Entry, Primary, Reach, Record, Transaction
-from commonplace.stores.graph import Triple
+from commonplace.engine.transfer.store_digest import (
+    MIGRATION,
+    PAGE,
+    TenantPlan,
+    canonical_row,
+    digest,
+    memories_of,
+    plan_tenants,
+    record_kinds,
+    records_of,
+)
+from commonplace.stores.base import AuditEntry, Entry, Primary, Record, Transaction
 from commonplace.stores.optional import Progress, RecordKinds
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Conflict, Unavailable
-from commonplace.wire.record import EVERY_STATUS, Memory, Principal
+from commonplace.wire.record import Memory, Principal
 
 T = TypeVar("T")
 Work = Callable[[Transaction], T]  # what a store runs in one transaction
 
-MIGRATION, PROGRESS = "migration", "progress"
-_PAGE = 500
+#: Keys of records in the target while a migration lasts: how far each tenant is, and of which store it is a copy.
+PROGRESS, SOURCE = "progress", "source"
 _BATCH = 128  # versions of one unit of work
 _FILLER_VERSIONS = 500  # after which a filler is erased and another begun
-_ATTEMPTS = 3  # to catch up with whoever writes to the source meanwhile
+_ATTEMPTS = 4  # to catch up with whoever writes to the source meanwhile
+_NOT_EMPTY = "the target is not empty, and a migration takes the place of everything in it"
+_NAME_AN_EMPTY_ONE = "name an empty one, or add to this one with `commonplace export` and `commonplace import`"
 
 
-@dataclass(slots=True)
-class TenantPlan:
-    """What there is to carry of one tenant."""
-
-    tenant: str
-    counts: Counter[str] = field(default_factory=Counter)
-    agents: list[str] = field(default_factory=list)
-    kinds: list[str] = field(default_factory=list)  # of records
-    versions: list[tuple[int, str, int, bool]] = field(default_factory=list)  # (seq, id, version, whether current)
-    sequence: int = 0
-    head: tuple[int, str] = (0, "")
+class _ErasedMeanwhile(Exception):
+    """A version of the plan is not there any more: what there is has to be looked at again."""
 
 
 @dataclass(slots=True)
 class _Filler:
-    """Takes the places in the sequence of what was erased: a memory of no content that is erased in the end."""
+    """Takes the places in the sequence of what was erased: first by erasing what the target has of it, then by a memory
+    of no content that is erased in the end."""
 
     left: int  # places that are still to be taken
     id: str = ""
     version: int = 0
+    gone: tuple[str, ...] = ()  # what was copied before and has been erased at the source since
 
     def burn(self, tx: Transaction, agent: str, places: int) -> None:
         for _ in range(places):
             last = self.left == 1 or self.version >= _FILLER_VERSIONS
-            if self.id and last:
+            if self.gone:
+                tx.erase(self.gone[0])
+                self.gone = self.gone[1:]
+            elif self.id and last:
                 self.erase(tx)
             else:
                 self.id = self.id or mint_id(tx.now)
@@ -73,6 +82,25 @@ class _Filler:
             tx.erase(self.id)
         self.id, self.version = "", 0
 
+    def progress(self, seq: int) -> Record:
+        return Record(MIGRATION, PROGRESS, {"seq": seq, "filler": self.id, "version": self.version})
+
+
+async def check_target(target: Primary) -> bool:
+    """Whether a stopped migration goes on there; raises Conflict where it holds anything else."""
+    tenants = (SYSTEM, *await target.tenants())
+    if await target.record(SYSTEM, MIGRATION, SOURCE) is not None:
+        return True
+    if any([await target.record(tenant, MIGRATION, PROGRESS) is not None for tenant in tenants]):
+        return True  # by an earlier version, which did not note of what
+    if any([await _holds_anything(target, tenant) for tenant in tenants]):
+        raise Conflict(_NOT_EMPTY, hint=_NAME_AN_EMPTY_ONE)
+    return False
+
+
+async def _holds_anything(store: Primary, tenant: str) -> bool:
+    return await store.sequence(tenant) > 0 or (await store.audit_head(tenant))[0] > 0
+
 
 class Migration:
     """From one open store to another, which must be empty or hold a migration of the same source that was stopped."""
@@ -81,72 +109,101 @@ class Migration:
         require_operator(who, "move a store")
         self._source, self._target, self._embedder = source, target, embedder
         self._core = Core(target)
+        self._fillers: dict[str, _Filler] = {}
+        self._again = False  # whether the target may have what the source has no more
         self._done = self._total = 0
         self._progress: Progress = lambda done, total: None
 
     async def run(self, progress: Progress | None = None) -> dict[str, Any]:
         """Copy everything that is not there yet, compare both stores, and say what was copied."""
         self._progress = progress or self._progress
-        resumed = await self._require_room()
+        resumed = self._again = await check_target(self._target)
+        await self._note_source()
         await self._core.use_embedder(self._embedder)
+        before: list[dict[str, str]] = []
         for _ in range(_ATTEMPTS):
-            plans = [plan async for plan in plan_tenants(self._source)]
+            plans = [await self._planned(plan) async for plan in plan_tenants(self._source)]
             self._done, self._total = 0, sum(len(plan.versions) + plan.head[0] for plan in plans)
-            for plan in plans:
-                await self._copy(plan)
-            if [await self._source.audit_head(plan.tenant) for plan in plans] == [plan.head for plan in plans]:
+            try:
+                for plan in plans:
+                    await self._copy(plan)
+            except _ErasedMeanwhile:
+                continue
+            finally:
+                self._again = True
+            digests = [await digest(self._source, plan) for plan in plans]
+            differing = await self._differing(plans, digests)
+            if differing is None and await self._is_as_planned(plans):
                 break
+            if differing is not None and digests == before:  # it has not changed, and was copied once more
+                raise Conflict(
+                    f"{differing} differ after they were copied; the source is as it was",
+                    hint="empty the target, and run this again",
+                )
+            before = digests
         else:
             raise Unavailable("the source is written to all the time; stop what writes to it, and run this again")
-        digests = {}
-        for plan in plans:
-            digests[plan.tenant] = await self._compare(plan)
-            await self._target.transact(plan.tenant, lambda tx: tx.drop_record(MIGRATION, PROGRESS))
+        await self._end(plans)
         counts: Counter[str] = sum((plan.counts for plan in plans), Counter())
-        named = {tenant or "(installation)": digest for tenant, digest in digests.items()}
+        hashes = [hashlib.sha256("".join(each.values()).encode()).hexdigest() for each in digests]
+        named = {plan.tenant or "(installation)": each for plan, each in zip(plans, hashes, strict=True)}
         return {"counts": dict(counts), "tenants": named, "resumed": resumed}
 
-    async def _require_room(self) -> bool:
-        """Whether a migration goes on that was stopped; refused where the target holds anything else."""
-        resumed = False
-        for tenant in {SYSTEM, *await self._target.tenants()}:
-            begun = await self._target.record(tenant, MIGRATION, PROGRESS) is not None
-            resumed |= begun
-            empty = await self._target.sequence(tenant) == 0 and (await self._target.audit_head(tenant))[0] == 0
-            if not begun and not empty:
-                raise Conflict(
-                    "the target is not empty, and a migration takes the place of everything in it",
-                    hint="name an empty one, or add to this one with `commonplace export` and `commonplace import`",
-                )
-        return resumed
+    async def _note_source(self) -> None:
+        """Of which store this is the copy, by how the ledger of each tenant begins: another must not go on with it."""
+        begins = {}
+        for tenant in (SYSTEM, *await self._source.tenants()):
+            for first in await self._source.audit_hashes(tenant, limit=1):
+                begins[tenant] = first
+        noted = await self._target.record(SYSTEM, MIGRATION, SOURCE)
+        if noted is None:
+            mark = Record(MIGRATION, SOURCE, {"begins": begins})
+            await self._target.transact(SYSTEM, lambda tx: tx.put_record(mark))
+        elif any(begins.get(tenant) != first for tenant, first in noted.value["begins"].items()):
+            raise Conflict(
+                "the target holds part of another store, of which a migration was stopped",
+                hint="go on with that one, or empty the target",
+            )
+
+    async def _planned(self, plan: TenantPlan) -> TenantPlan:
+        """With what only the target has, so that it is compared and taken away."""
+        plan.agents = sorted({*plan.agents, *await self._target.agent_names(plan.tenant)})
+        if isinstance(self._source, RecordKinds):
+            plan.kinds = sorted({*plan.kinds, *await record_kinds(self._target, plan.tenant)})
+        return plan
 
     async def _copy(self, plan: TenantPlan) -> None:
         await self._copy_versions(plan)
-        for agent in plan.agents:
-            triples = await self._source.triples(plan.tenant, agent)
-            for start in range(0, len(triples), _PAGE):
-                await self._target.transact(plan.tenant, _put_triples(triples[start : start + _PAGE]))
-        for kind in plan.kinds:
-            records = await self._source.records(plan.tenant, kind)
-            for start in range(0, len(records), _PAGE):
-                await self._target.transact(plan.tenant, _put_records(records[start : start + _PAGE]))
+        await self._copy_statements(plan)
+        await self._copy_records(plan)
         await self._copy_ledger(plan)
+        if self._again:
+            await self._copy_counters(plan)
 
     async def _copy_versions(self, plan: TenantPlan) -> None:
         record = await self._target.record(plan.tenant, MIGRATION, PROGRESS)
-        known: dict[str, Any] = record.value if record is not None else {"seq": 0, "filler": "", "version": 0}
-        wanted = [each for each in plan.versions if each[0] > known["seq"]]
-        self._advance(len(plan.versions) - len(wanted))
-        filler = _Filler(plan.sequence - known["seq"] - len(wanted), known["filler"], known["version"])
+        at = await self._target.sequence(plan.tenant)
+        known: dict[str, Any] = record.value if record is not None else {"seq": at, "filler": "", "version": 0}
         at = known["seq"]
-        for start in range(0, len(wanted), _BATCH):
-            batch = wanted[start : start + _BATCH]
+        wanted = [each for each in plan.versions if each[0] > at]
+        self._advance(len(plan.versions) - len(wanted))
+        filler = _Filler(plan.sequence - at - len(wanted), known["filler"], known["version"])
+        self._fillers[plan.tenant] = filler
+        if self._again:
+            filler.gone = await self._gone(plan, filler.id)
+        for batch in _batches(wanted, _BATCH):
             entries = await self._entries(plan.tenant, batch)
             at = await self._target.transact(plan.tenant, _replay_versions(batch, entries, at, filler))
             self._advance(len(batch))
-        if plan.sequence > at or filler.id:
+        if plan.sequence > at:
             agent = plan.agents[0] if plan.agents else "-"
-            await self._target.transact(plan.tenant, _finish_sequence(plan.sequence, at, filler, agent))
+            await self._target.transact(plan.tenant, _burn_rest(plan.sequence, at, filler, agent))
+
+    async def _gone(self, plan: TenantPlan, filler: str) -> tuple[str, ...]:
+        there = {id for _, id, _, _ in plan.versions} | {filler}
+        held = [m async for m in memories_of(self._target, plan.tenant, plan.agents) if m.id not in there]
+        # First those with another id: what was written since may have taken that.
+        return tuple(memory.id for memory in sorted(held, key=lambda memory: not memory.aliases))
 
     async def _entries(self, tenant: str, batch: Sequence[tuple[int, str, int, bool]]) -> list[Entry]:
         """Versions with their vectors and terms, in the order asked."""
@@ -155,105 +212,95 @@ class Migration:
         found |= {(m.id, m.version): m for m in await self._source.get(tenant, current)}
         for id in dict.fromkeys(id for _, id, version, _ in batch if (id, version) not in found):
             found |= {(m.id, m.version): m for m in await self._source.history(tenant, id)}
-        missing = [id for _, id, version, _ in batch if (id, version) not in found]
-        if missing:
-            raise Unavailable(f"memory {missing[0]} was erased meanwhile; empty the target, and run this again")
+        if any((id, version) not in found for _, id, version, _ in batch):
+            raise _ErasedMeanwhile
         return await self._core.make_entries([found[id, version] for _, id, version, _ in batch])
+
+    async def _copy_statements(self, plan: TenantPlan) -> None:
+        for agent in plan.agents:
+            held = {triple.id: triple for triple in await self._target.triples(plan.tenant, agent)}
+            there = await self._source.triples(plan.tenant, agent)
+            changed = [triple for triple in there if held.pop(triple.id, None) != triple]
+            for gone in _batches(sorted(held)):
+                await self._target.transact(plan.tenant, _each(gone, lambda tx, id: tx.erase_triple(id)))
+            for some in _batches(changed):
+                await self._target.transact(plan.tenant, _each(some, lambda tx, triple: tx.put_triple(triple)))
+
+    async def _copy_records(self, plan: TenantPlan) -> None:
+        for kind in plan.kinds:
+            held = {r.key: canonical_row(r) for r in await records_of(self._target, plan.tenant, kind)}
+            there = await records_of(self._source, plan.tenant, kind)
+            changed = [record for record in there if held.pop(record.key, None) != canonical_row(record)]
+            for some in _batches(changed):
+                await self._target.transact(plan.tenant, _each(some, lambda tx, record: tx.put_record(record)))
+            for gone in _batches([(kind, key) for key in sorted(held)]):
+                await self._target.transact(plan.tenant, _each(gone, lambda tx, which: tx.drop_record(*which)))
 
     async def _copy_ledger(self, plan: TenantPlan) -> None:
         after, _ = await self._target.audit_head(plan.tenant)
+        if self._again:
+            await self._erase_payloads(plan)
         self._advance(after)
         while after < plan.head[0]:
-            entries = await self._source.audit(plan.tenant, after=after, limit=_PAGE)
-            await self._target.transact(plan.tenant, _append_entries(entries))
+            entries = await self._source.audit(plan.tenant, after=after, limit=PAGE)
+            await self._target.transact(plan.tenant, _each(entries, _append_entry))
             after = entries[-1].n
             self._advance(len(entries))
+
+    async def _erase_payloads(self, plan: TenantPlan) -> None:
+        """What copied entries still say of something that was staged, or stated, and is erased at the source by now."""
+        there = {id for _, id, _, _ in plan.versions}
+        after, gone = 0, set[str]()
+        while held := await self._target.audit(plan.tenant, after=after, limit=PAGE):
+            theirs = await self._source.audit(plan.tenant, after=after, limit=len(held))
+            for entry, original in zip(held, theirs, strict=False):
+                pairs = zip(entry.parts, original.parts, strict=False)
+                gone |= {mine.memory_id for mine, other in pairs if mine.memory_id and other.memory_id is None}
+            after = held[-1].n
+        for some in _batches(sorted(gone - there)):
+            await self._target.transact(plan.tenant, _each(some, _erase_payload))
+
+    async def _copy_counters(self, plan: TenantPlan) -> None:
+        """What changes without a version: recalls and demotion of what was copied before."""
+        held = {m.id: (m.recalls, m.demotion) async for m in memories_of(self._target, plan.tenant, plan.agents)}
+        changed = []
+        async for memory in memories_of(self._source, plan.tenant, plan.agents):
+            if held.get(memory.id, (memory.recalls, memory.demotion)) != (memory.recalls, memory.demotion):
+                changed.append(memory)
+        for some in _batches(changed):
+            await self._target.transact(plan.tenant, _each(some, _set_counters))
 
     def _advance(self, steps: int) -> None:
         self._done += steps
         self._progress(self._done, self._total)
 
-    async def _compare(self, plan: TenantPlan) -> str:
-        ours, theirs = await digest(self._source, plan), await digest(self._target, plan)
-        for part, value in ours.items():
-            if theirs[part] != value:
+    async def _differing(self, plans: Sequence[TenantPlan], digests: Sequence[dict[str, str]]) -> str | None:
+        """The first part of a tenant that is not the same in the target."""
+        for plan, ours in zip(plans, digests, strict=True):
+            theirs = await digest(self._target, plan, self._fillers[plan.tenant].id)
+            for part, value in ours.items():
+                if theirs[part] != value:
+                    return f"the {part} of {plan.tenant or 'the installation'}"
+        planned = {plan.tenant for plan in plans}
+        for tenant in await self._target.tenants():
+            if tenant not in planned and await _holds_anything(self._target, tenant):
                 raise Conflict(
-                    f"the {part} of {plan.tenant or 'the installation'} differ after they were copied; the source is "
-                    "as it was",
-                    hint="empty the target, and run this again",
+                    f"the target holds a tenant that the source has not: {tenant!r}", hint=_NAME_AN_EMPTY_ONE
                 )
-        return hashlib.sha256("".join(ours.values()).encode()).hexdigest()
+        return None
 
+    async def _is_as_planned(self, plans: Sequence[TenantPlan]) -> bool:
+        """Whether nothing was written since that no plan speaks of, such as by a new agent or tenant."""
+        heads = {plan.tenant: plan.head for plan in plans}
+        now = {tenant: await self._source.audit_head(tenant) for tenant in (SYSTEM, *await self._source.tenants())}
+        return heads == now
 
-# planning and comparing
-
-
-async def plan_tenants(source: Primary) -> AsyncIterator[TenantPlan]:
-    for tenant in (SYSTEM, *sorted(await source.tenants())):
-        plan = TenantPlan(tenant, head=await source.audit_head(tenant), sequence=await source.sequence(tenant))
-        plan.agents = sorted({*await source.agent_names(tenant), *await stating_agents(source, tenant)})
-        kinds = await source.record_kinds(tenant) if isinstance(source, RecordKinds) else []
-        plan.kinds = sorted(kind for kind in kinds if kind != MIGRATION)
-        for memory in [m async for m in _memories(source, tenant, plan.agents)]:
-            plan.counts["memory"] += 1
-            if memory.version == 1:
-                plan.versions.append((memory.seq, memory.id, 1, True))
+    async def _end(self, plans: Sequence[TenantPlan]) -> None:
+        """Take away what only a migration needs; the installation's mark last, so that until then it can go on."""
+        for plan in reversed(plans):
+            if plan.tenant != SYSTEM and await self._target.record(plan.tenant, MIGRATION, PROGRESS) is None:
                 continue
-            history = await source.history(tenant, memory.id)
-            plan.versions += [(v.seq, v.id, v.version, v.version == memory.version) for v in history]
-        plan.versions.sort()
-        plan.counts["version"] = len(plan.versions)
-        for agent in plan.agents:
-            plan.counts["statement"] += len(await source.triples(tenant, agent))
-        for kind in plan.kinds:
-            plan.counts["record"] += len(await source.records(tenant, kind))
-        plan.counts["ledger entry"] = plan.head[0]
-        yield plan
-
-
-async def _memories(source: Primary, tenant: str, agents: Sequence[str]) -> AsyncIterator[Memory]:
-    for agent in agents:
-        cursor = None
-        while True:
-            reach = Reach(tenant, (agent,), statuses=EVERY_STATUS)
-            page = await source.scan(reach, limit=_PAGE, cursor=cursor, newest_first=False)
-            for memory in page.memories:
-                yield memory
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-
-
-async def digest(store: Primary, plan: TenantPlan) -> dict[str, str]:
-    """A hash of each part of a tenant; equal where two stores hold the same."""
-    memories, statements, records = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
-    async for memory in _memories(store, plan.tenant, plan.agents):
-        one = memory.version == 1
-        for version in [memory] if one else await store.history(plan.tenant, memory.id):
-            memories.update(_canonical(version))
-    for agent in plan.agents:
-        for triple in sorted(await store.triples(plan.tenant, agent), key=lambda t: t.id):
-            statements.update(_canonical(triple))
-    for kind in plan.kinds:
-        for record in sorted(await store.records(plan.tenant, kind), key=lambda r: r.key):
-            records.update(_canonical(record))
-    ledger = await store.audit_head(plan.tenant)
-    return {
-        "memories": memories.hexdigest(),
-        "statements": statements.hexdigest(),
-        "records": records.hexdigest(),
-        "ledger": f"{ledger[0]} {ledger[1]}",
-    }
-
-
-_REAL = ("confidence", "importance", "demotion")  # whole numbers come back from a column of these as 1.0
-
-
-def _canonical(row: Any) -> bytes:
-    values = {each.name: getattr(row, each.name) for each in fields(row)}
-    values |= {name: float(values[name]) for name in _REAL if values.get(name) is not None}
-    said = {name: value.hex() if isinstance(value, bytes) else value for name, value in values.items()}
-    return json.dumps(said, sort_keys=True, default=list).encode("ascii")
+            await self._target.transact(plan.tenant, _finish(self._fillers[plan.tenant]))
 
 
 # units of work
@@ -270,49 +317,68 @@ def _replay_versions(
             taken.burn(tx, memory.agent_id, seq - done - 1)
             put = tx.put(replace(entry, memory=replace(memory, version=version - 1)))
             if (put.seq, put.version) != (seq, version):
-                raise Unavailable(f"the target gave {memory.id} the number {put.seq}, not {seq}")
+                raise Unavailable(
+                    f"the target gave {memory.id} the number {put.seq}, not {seq}; empty it, and run this again"
+                )
             if is_current and memory.recalls:
-                for _ in range(memory.recalls):
-                    tx.count_recalls([memory.id], memory.last_recalled_at or 0)
+                _set_counters(tx, memory)
             done = seq
-        tx.put_record(Record(MIGRATION, PROGRESS, {"seq": done, "filler": taken.id, "version": taken.version}))
-        filler.left, filler.id, filler.version = taken.left, taken.id, taken.version
+        tx.put_record(taken.progress(done))
+        filler.left, filler.id, filler.version, filler.gone = taken.left, taken.id, taken.version, taken.gone
         return done
 
     return work
 
 
-def _finish_sequence(sequence: int, at: int, filler: _Filler, agent: str) -> Work[None]:
+def _burn_rest(sequence: int, at: int, filler: _Filler, agent: str) -> Work[None]:
     def work(tx: Transaction) -> None:
         taken = replace(filler)
         taken.burn(tx, agent, sequence - at)
-        taken.erase(tx)  # of one place alone there is none left to erase it in: the target is one ahead then
-        tx.put_record(Record(MIGRATION, PROGRESS, {"seq": sequence, "filler": "", "version": 0}))
-        filler.left, filler.id, filler.version = taken.left, taken.id, taken.version
+        tx.put_record(taken.progress(sequence))
+        filler.left, filler.id, filler.version, filler.gone = taken.left, taken.id, taken.version, taken.gone
 
     return work
 
 
-def _put_triples(triples: Sequence[Triple]) -> Work[None]:
+def _finish(filler: _Filler) -> Work[None]:
     def work(tx: Transaction) -> None:
-        for triple in triples:
-            tx.put_triple(triple)
+        # Of a single place there was none left to erase it in: the target is one ahead then.
+        replace(filler).erase(tx)
+        tx.drop_record(MIGRATION, PROGRESS)
+        tx.drop_record(MIGRATION, SOURCE)
 
     return work
 
 
-def _put_records(records: Sequence[Record]) -> Work[None]:
+def _set_counters(tx: Transaction, memory: Memory) -> None:
+    held = tx.get(memory.id)
+    if held is None:
+        return
+    if (missing := memory.recalls - held.recalls) > 0:
+        tx.count_recalls([memory.id], memory.last_recalled_at or 0, missing)
+    if held.demotion != memory.demotion:
+        tx.demote([memory.id], memory.demotion)
+
+
+def _erase_payload(tx: Transaction, id: str) -> None:
+    # Of a memory that it still has, a filler takes the place in the sequence: an erasure here would take one too many.
+    if tx.get(id) is None:
+        tx.erase(id)
+
+
+def _append_entry(tx: Transaction, entry: AuditEntry) -> None:
+    tx.now = entry.at
+    tx.append_audit(entry)
+
+
+def _each(items: Sequence[T], do: Callable[[Transaction, T], None]) -> Work[None]:
     def work(tx: Transaction) -> None:
-        for record in records:
-            tx.put_record(record)
+        for item in items:
+            do(tx, item)
 
     return work
 
 
-def _append_entries(entries: Sequence[AuditEntry]) -> Work[None]:
-    def work(tx: Transaction) -> None:
-        for entry in entries:
-            tx.now = entry.at
-            tx.append_audit(entry)
-
-    return work
+def _batches(items: Sequence[T], size: int = PAGE) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
