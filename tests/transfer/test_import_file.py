@@ -38,6 +38,49 @@ def test_export_import_export_is_the_same_to_the_byte(
     assert wait(exported(other)) == data
 
 
+@pytest.mark.parametrize("older", ["the survivor", "the other"])
+def test_so_it_is_where_a_merge_was_taken_back(
+    subject: Subject, run: Any, elsewhere: Elsewhere, save: Save, older: str
+) -> None:
+    """A version of the survivor went by the other's alias, which is the other's own again."""
+    other, wait = elsewhere
+    wait(other.forget(*[m.id for m in wait(other.list("bob"))], agent="bob", hard_delete=True))
+    made = {}
+    for which in ("the survivor", "the other") if older == "the survivor" else ("the other", "the survivor"):
+        made[which] = run(subject.remember(which, aliases=[f"{which}'s alias"]))
+        subject.clock.advance(5)
+    run(subject.merge(made["the survivor"], made["the other"]))
+    run(subject.engine.undo(WHO, [made["the other"]]))
+    data = run(exported(subject))
+    path = save(data)
+    assert wait(import_export(other.engine, WHO, path)).written["memory"] == 2
+    assert wait(exported(other)) == data
+    again = wait(import_export(other.engine, WHO, path))
+    assert (dict(again.known), reasons(again)) == ({"memory": 2}, {})
+    assert wait(other.get("the other's alias")).content == "the other"
+    assert wait(other.engine.ledger.verify(WHO)).problem is None
+
+
+def test_an_export_of_what_was_imported_names_nothing_that_is_withheld(
+    subject: Subject, run: Any, elsewhere: Elsewhere, save: Save
+) -> None:
+    other, wait = elsewhere
+    hidden = run(subject.remember("a diagnosis", kind="health", aliases=["hidden-1"]))
+    subject.clock.advance(5)  # it is imported first, so that the survivor cannot have its alias and notes it
+    survivor = run(subject.remember("the survivor"))
+    run(subject.merge(survivor, hidden))
+    run(subject.engine.undo(WHO, [hidden]))
+    wait(import_export(other.engine, WHO, save(run(exported(subject)))))
+    rules = [{"name": "hide", "when": {"operation": ["recall"], "kind": ["health"]}, "action": "reject"}]
+    reader = Principal("eve", role="reader")
+    for where, go in ((subject, run), (other, wait)):
+        go(where.engine.policies.replace(WHO, rules))
+        data = go(exported(where, reader, agent="agent"))
+        assert b"the survivor" in data
+        assert b"hidden-1" not in data
+        assert hidden.encode() not in data
+
+
 def test_histories_times_and_counters_come_along(filled: Subject, run: Any, elsewhere: Elsewhere, save: Save) -> None:
     other, wait = elsewhere
     wait(import_export(other.engine, WHO, save(run(exported(filled)))))

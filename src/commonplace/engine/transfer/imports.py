@@ -21,7 +21,7 @@ from commonplace.engine.memory.read import expired
 from commonplace.engine.memory.write import check_draft, new_memory
 from commonplace.engine.palaces.palaces import Palace, Palaces
 from commonplace.engine.transfer.exports import IMPORT
-from commonplace.engine.transfer.originals import as_imported, as_original, common_versions
+from commonplace.engine.transfer.originals import as_imported, as_original, common_versions, with_aliases
 from commonplace.engine.types import Draft, Statement
 from commonplace.stores.base import Entry, Transaction
 from commonplace.stores.graph import Triple
@@ -246,9 +246,10 @@ def _put(tx: Transaction, who: Principal, known: int | None, entries: Sequence[E
     parts = []
     for number, entry in enumerate(entries, start=known):
         # What an earlier version was called may name another memory by now.
-        aliases = [alias for alias in entry.memory.aliases if _is_free(tx, last, alias)]
-        numbered = replace_fields(entry.memory, version=number, aliases=aliases)
-        parts.append(version_part(tx.put(replace(entry, memory=numbered))))
+        memory = replace_fields(entry.memory, version=number)
+        aliases = [alias for alias in memory.aliases if _is_free(tx, last, alias)]
+        memory = memory if aliases == memory.aliases else with_aliases(memory, aliases)
+        parts.append(version_part(tx.put(replace(entry, memory=memory))))
     if held is None and last.recalls and last.last_recalled_at is not None:
         tx.count_recalls([last.id], last.last_recalled_at, last.recalls)
     audit.append(tx, who, IMPORT, last.agent_id, parts)
