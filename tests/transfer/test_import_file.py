@@ -342,3 +342,22 @@ def test_a_statement_of_an_erased_memory_does_not_come_back(filled: Subject, run
     erased = run(filled.engine.imports.erased_ids(WHO))
     done = run(filled.engine.imports.statement(WHO, replace(told, id=str(uuid.uuid4())), erased=erased))
     assert (done.result, done.reason) == ("left_out", "it was erased here")
+
+
+def test_a_dry_run_under_rules_says_the_same_and_notes_nothing(
+    filled: Subject, run: Any, elsewhere: Elsewhere, save: Save
+) -> None:
+    other, wait = elsewhere
+    rules = [{"name": "no-food", "when": {"content": "peanuts|Oslo|books"}, "action": "reject"}]
+    wait(other.engine.policies.replace(WHO, rules))
+    path = save(run(exported(filled)))
+    before = wait(other.store.audit_head("local"))
+    foreseen = wait(import_export(other.engine, WHO, path, dry_run=True))
+    assert wait(other.store.audit_head("local")) == before
+    done = wait(import_export(other.engine, WHO, path))
+    assert (foreseen.written, reasons(foreseen)) == (done.written, reasons(done))
+    assert set(reasons(done)) == {
+        "the policy 'no-food' refuses this remember",
+        "the policy 'no-food' refuses this statement",
+    }
+    assert len(wait(other.engine.ledger.entries(WHO, operation="policy_reject"))) > 0

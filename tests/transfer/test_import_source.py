@@ -155,6 +155,27 @@ def test_what_changed_at_the_source_is_brought_up_to_date(subject: Subject, run:
     assert dict(run(import_source(subject.engine, WHO, path, "markdown", HOME)).updated) == {}
 
 
+@pytest.mark.parametrize("name", EVERY)
+def test_a_dry_run_says_what_the_run_does(name: str, subject: Subject, run: Any, tmp_path: Path) -> None:
+    path = EVERY[name][0](tmp_path)
+    rules = [{"name": "no-bees", "when": {"content": "bees|vegetarian|peanuts|degrees|Noted|tabs"}, "action": "reject"}]
+    run(subject.engine.policies.replace(WHO, rules))
+    run(subject.engine.flush())
+
+    def said(dry_run: bool) -> Any:
+        report = run(import_source(subject.engine, WHO, path, name, HOME, dry_run=dry_run))
+        counts = (report.written, report.known, report.updated, report.left_out.counts, report.redacted)
+        return [dict(each) for each in counts], report.staged
+
+    before = run(subject.store.sequence("local"))
+    foreseen = said(True)
+    assert run(subject.store.sequence("local")) == before
+    assert said(False) == foreseen
+    (held, *_) = run(everything(subject))
+    run(subject.forget(held.id, agent=held.agent_id))
+    assert said(True) == said(False)
+
+
 def test_what_changed_here_too_stays(subject: Subject, run: Any, tmp_path: Path) -> None:
     path = markdown(tmp_path)
     run(import_source(subject.engine, WHO, path, "markdown", HOME))

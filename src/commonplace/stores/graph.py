@@ -48,6 +48,12 @@ class Triple:
         """Whether it holds at no instant: it was replaced in the millisecond it began, or before."""
         return self.valid_to is not None and self.valid_to <= self.valid_from
 
+    def overlaps(self, other: Triple) -> bool:
+        """Whether there is an instant at which both hold."""
+        ends = [each.valid_to for each in (self, other) if each.valid_to is not None]
+        begins = max(self.valid_from, other.valid_from)
+        return not self.empty and not other.empty and all(begins < end for end in ends)
+
 
 #: How far a tenant's last commit may lie ahead of the clock and still be believed: a clock that was set back, or one of
 #: several machines'. What lies farther ahead was written under a wrong clock.

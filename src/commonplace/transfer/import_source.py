@@ -8,7 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from commonplace.engine import IMPORTED, BatchItem, Draft, Engine, Progress, Triple, draft_document
+from commonplace.engine import (
+    IMPORTED,
+    BatchItem,
+    Draft,
+    Engine,
+    Outcome,
+    Progress,
+    Triple,
+    draft_document,
+    stated_already,
+)
 from commonplace.transfer.importers import importer, names
 from commonplace.transfer.importers.source import Item, LeftOut, Source, SourceMemory, SourceStatement, label
 from commonplace.transfer.report import Broken, BrokenFile, ImportRefused, ImportReport
@@ -99,6 +109,7 @@ class _Writer:
         self._chars = 0
         self._seen: set[bytes] = set()
         self._erased: set[str] | None = None  # read with the first statement
+        self._previewed: list[Triple] = []  # statements that a dry run has said would be written
 
     async def add(self, item: SourceMemory) -> None:
         draft = self._draft(item)
@@ -130,14 +141,17 @@ class _Writer:
             await self._remember([(item, draft) for item, draft in items if item.id not in known])
 
     async def _remember(self, items: list[tuple[SourceMemory, Draft]]) -> None:
-        if self._dry_run or not items:
-            self._report.written.update({"memory": len(items)} if items else {})
+        if not items:
             return
         wanted = [
             BatchItem(draft, _key(self._format, draft, item), draft_document(draft) if self._target.approval else None)
             for item, draft in items
         ]
-        for (item, draft), done in zip(items, await self._engine.remember_many(self._who, wanted), strict=True):
+        if self._dry_run:
+            outcomes = [await self._engine.imports.preview_remember(self._who, each) for each in wanted]
+        else:
+            outcomes = await self._engine.remember_many(self._who, wanted)
+        for (item, draft), done in zip(items, outcomes, strict=True):
             if isinstance(done, Conflict) and done.details.get("field") == "idempotency_key":
                 self._report.left_out.add(_GONE, item.id)
             elif isinstance(done, Fault):
@@ -171,7 +185,9 @@ class _Writer:
             return replace(memory, **fields, provenance={**memory.provenance, IMPORTED: note})
 
         try:
-            if not self._dry_run:
+            if self._dry_run:
+                await self._engine.imports.preview_update(self._who, here, change)
+            else:
                 await self._engine.update_with(self._who, here.agent_id, here.id, change, expected_version=here.version)
             self._report.updated["memory"] += 1
         except Fault as fault:
@@ -191,10 +207,23 @@ class _Writer:
         done = await self._engine.imports.statement(
             self._who, triple, erased=self._erased, dry_run=self._dry_run, same_id_is_known=True
         )
+        if self._dry_run and done.result == "written":
+            done = self._beside_previewed(triple)
         if done.result == "left_out":
             self._report.left_out.add(done.reason, label(f"{item.subject} {item.predicate} {item.object}"))
         else:
             (self._report.written if done.result == "written" else self._report.known)["statement"] += 1
+
+    def _beside_previewed(self, triple: Triple) -> Outcome:
+        """What the run would say of it, which will have written the earlier ones of the file by then."""
+        for other in self._previewed:
+            if other.id == triple.id:
+                return Outcome("known")
+            line = (triple.agent_id, triple.subject, triple.predicate)
+            if line == (other.agent_id, other.subject, other.predicate) and other.overlaps(triple):
+                return Outcome("left_out", stated_already(triple))
+        self._previewed.append(triple)
+        return Outcome("written")
 
     def _agent(self, named: str) -> str:
         return self._target.agent if self._target.all_to_agent or not named else named

@@ -174,7 +174,13 @@ def test_what_is_wrong_is_said(change: Any, problem: str) -> None:
 
 def _written_operations() -> Iterator[tuple[str, str]]:
     """Each operation that the source writes into the ledger, with the file."""
-    places = {"append": 2, "write": 3, "_keep": 3, "_change": 2}  # which argument of these calls it is
+    places = {
+        "append": 2,
+        "write": 3,
+        "_keep": 3,
+        "_change": 2,
+        "_append_audit": 1,
+    }  # which argument of these calls it is
     constants = {"ASSERT", "RETRACT", "ERASE", "IMPORT", "REPAIR"}
     for path in Path(commonplace.engine.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from commonplace.engine import Palace
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock, Subject, open_subject
+from commonplace.wire.errors import Conflict
 from commonplace.wire.record import Memory, Principal
 
 OLD = Memory(
@@ -44,6 +47,24 @@ def test_an_id_of_another_tenant_keeps_nobody_elses_out(subject: Subject, run: A
     done = run(subject.engine.imports.memories(eve, [[replace(OLD, id=id)], [OLD]], set()))
     assert done[1].result == "written"
     assert run(subject.get(id)).content == "ours"
+
+
+def test_a_dry_run_writes_nothing_after_a_conflict_either(
+    subject: Subject, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = subject.engine.imports._write, list[Any]()
+
+    async def refused_at_first(*args: Any, **options: Any) -> Any:
+        calls.append(args)
+        if len(calls) == 1:
+            raise Conflict("somebody else was first")
+        return await real(*args, **options)
+
+    monkeypatch.setattr(subject.engine.imports, "_write", refused_at_first)
+    (done,) = run(subject.engine.imports.memories(WHO, [[OLD]], set(), dry_run=True))
+    assert (done.result, len(calls)) == ("written", 2)
+    assert run(subject.list()) == []
+    assert run(subject.store.audit_head("local")) == (0, "")
 
 
 def test_a_palace_that_says_something_stays(subject: Subject, run: Any) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -29,6 +31,20 @@ class PolicyRefusal(Forbidden):
     def __init__(self, rule: Rule, what: str = "this") -> None:
         note = f": {rule.note}" if rule.note else ""
         super().__init__(f"the policy {rule.name!r} refuses {what}{note}", rule=rule.name)
+
+
+#: Whether the ledger is told what rules refused or let pass.
+_audits: ContextVar[bool] = ContextVar("audits", default=True)
+
+
+@contextmanager
+def without_audit() -> Iterator[None]:
+    """For a dry run: rules are asked as ever, and the ledger is not told."""
+    before = _audits.set(False)
+    try:
+        yield
+    finally:
+        _audits.reset(before)
 
 
 class ReviewRequired(Forbidden):
@@ -224,9 +240,7 @@ class Policies:
         if held is None:
             return False
         said = {"pattern": held.id, "rule": pattern.rule, "operation": pattern.operation, "after": held.approved}
-        await self._primary.transact(
-            who.tenant, lambda tx: audit.append(tx, who, "auto_allow", pattern.agent, [audit.part(None, said)])
-        )
+        await self._append_audit(who, "auto_allow", pattern.agent, said)
         return True
 
     async def _learned_pattern(self, who: Principal, pattern: learning.Pattern) -> learning.LearnedPattern | None:
@@ -238,11 +252,16 @@ class Policies:
 
     async def _refuse(self, who: Principal, rule: Rule, proposal: Proposal) -> None:
         """Never silently: that something was refused is on the ledger, and nothing of what it said."""
-        said = {"rule": rule.name, "operation": proposal.operation}
-        await self._primary.transact(
-            who.tenant, lambda tx: audit.append(tx, who, "policy_reject", proposal.agent, [audit.part(None, said)])
+        await self._append_audit(
+            who, "policy_reject", proposal.agent, {"rule": rule.name, "operation": proposal.operation}
         )
         raise PolicyRefusal(rule, f"this {proposal.operation}")
+
+    async def _append_audit(self, who: Principal, operation: str, agent: str, said: dict[str, Any]) -> None:
+        if _audits.get():
+            await self._primary.transact(
+                who.tenant, lambda tx: audit.append(tx, who, operation, agent, [audit.part(None, said)])
+            )
 
     # reading
 

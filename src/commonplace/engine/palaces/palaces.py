@@ -118,6 +118,12 @@ class Palaces:
 
         return await self._change(who, name, "identify_palace", identify)
 
+    async def check(self, who: Principal, palace: Palace) -> None:
+        """That it may say this of itself; nothing is kept."""
+        for field in ("description", "identity"):
+            await self._admitted(who, palace.name, self._clean(field, getattr(palace, field)))
+        self._check(who, palace.name, "writer")
+
     async def _change(
         self, who: Principal, name: str, operation: str, change: Callable[[Palace, bool], bool]
     ) -> Palace:

@@ -8,22 +8,33 @@ unless someone says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from commonplace.engine.core import Core
+from commonplace.engine.core import IDEMPOTENCY, Core
 from commonplace.engine.governance import nearest
+from commonplace.engine.governance.policies import ReviewRequired, without_audit
 from commonplace.engine.graph.statements import clean_statement
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.read import expired
-from commonplace.engine.memory.write import check_draft, new_memory
+from commonplace.engine.memory.write import (
+    admit_draft,
+    check,
+    check_draft,
+    erased_slot,
+    idempotency_slot,
+    new_memory,
+    next_version,
+    repeat_receipt,
+)
 from commonplace.engine.palaces.palaces import Palace, Palaces
 from commonplace.engine.transfer.exports import IMPORT
 from commonplace.engine.transfer.originals import as_imported, as_original, common_versions, with_aliases
-from commonplace.engine.types import Draft, Statement
-from commonplace.stores.base import Entry, Transaction
+from commonplace.engine.types import BatchItem, Draft, Receipt, Statement
+from commonplace.stores.base import Entry, Record, Transaction
 from commonplace.stores.graph import Triple
 from commonplace.wire.canonical import content_hash, is_uuid, new_salt
 from commonplace.wire.errors import Conflict, Fault, ValidationError
@@ -75,7 +86,8 @@ class Imports:
             try:
                 if versions[0].id in erased:
                     raise Conflict(_ERASED_HERE)
-                clean, labels = await self._admit(who, versions)
+                with without_audit() if dry_run else nullcontext():
+                    clean, labels = await self._admit(who, versions)
                 ready.append((i, clean, labels))
             except Fault as fault:
                 outcomes[i] = Outcome("left_out", fault.message)
@@ -85,7 +97,7 @@ class Imports:
             try:
                 done = await self._write(who, [versions for _, versions, _ in batch], dry_run=dry_run)
             except Conflict:  # of one, such as an id that another tenant has: the others must not wait for it
-                done = [await self._write_one(who, versions) for _, versions, _ in batch]
+                done = [await self._write_one(who, versions, dry_run=dry_run) for _, versions, _ in batch]
             for (i, _, labels), outcome in zip(batch, done, strict=True):
                 outcomes[i] = replace(outcome, redacted=labels) if outcome.result == "written" else outcome
         return [outcomes[i] for i in range(len(histories))]
@@ -115,9 +127,9 @@ class Imports:
             if memory.agent_id != versions[-1].agent_id:
                 raise ValidationError("it says that it became part of another agent's memory", field="merged_into")
 
-    async def _write_one(self, who: Principal, versions: list[Memory]) -> Outcome:
+    async def _write_one(self, who: Principal, versions: list[Memory], *, dry_run: bool) -> Outcome:
         try:
-            return (await self._write(who, [versions]))[0]
+            return (await self._write(who, [versions], dry_run=dry_run))[0]
         except Conflict as conflict:
             return Outcome("left_out", conflict.message)
 
@@ -130,7 +142,7 @@ class Imports:
             here = [await self._core.primary.history(who.tenant, versions[0].id) for versions in histories]
             known = [_common(mine, theirs) for mine, theirs in zip(here, histories, strict=True)]
             if dry_run:
-                return [_foreseen(n, len(versions)) for n, versions in zip(known, histories, strict=True)]
+                return [_preview_outcome(n, len(versions)) for n, versions in zip(known, histories, strict=True)]
             missing = [[] if n is None else versions[n:] for n, versions in zip(known, fresh, strict=True)]
             flat = [version for versions in missing for version in versions]
             entries = iter(await self._core.make_entries(flat) if flat else ())
@@ -149,6 +161,40 @@ class Imports:
             for memory in await self._core.primary.find_alias(who.tenant, [agent], alias):
                 found[alias] = memory
         return found
+
+    async def preview_remember(self, who: Principal, item: BatchItem) -> Receipt | Fault:
+        """What `remember_many` would answer for this one; nothing is written or noted."""
+        staged: bool | None = item.approval is not None
+        try:
+            check(self._core, who, item.draft)
+            with without_audit():
+                try:
+                    draft, labels = await admit_draft(
+                        self._core, who, item.draft, item.idempotency_key, reviewed=bool(staged)
+                    )
+                except ReviewRequired:
+                    staged = None  # not its author asks for it but a rule
+                    draft, labels = await admit_draft(self._core, who, item.draft, item.idempotency_key, reviewed=True)
+            if (earlier := await self._used_before(who, draft, item.idempotency_key)) is not None:
+                return repeat_receipt(earlier, draft, self._core, staged=staged)
+        except Fault as fault:
+            return fault
+        memory = new_memory(who, draft, self._core.clock())
+        if staged is not False:
+            return Receipt(memory.id, self._core.clock(), [], review_id="")
+        return Receipt(memory.id, self._core.clock(), [], memory=memory, redacted=labels)
+
+    async def _used_before(self, who: Principal, draft: Draft, key: str | None) -> Record | None:
+        if key is None:
+            return None
+        slot, primary = idempotency_slot(draft, key), self._core.primary
+        found = await primary.record(who.tenant, IDEMPOTENCY, slot)
+        return found or await primary.record(who.tenant, IDEMPOTENCY, erased_slot(slot))
+
+    async def preview_update(self, who: Principal, memory: Memory, change: Callable[[Memory], Memory]) -> None:
+        """Refused where `update_with` would refuse it; nothing is written or noted."""
+        with without_audit():
+            await next_version(self._core, who, memory.agent_id, memory.id, change, memory.version)
 
     async def near_duplicate(self, who: Principal, draft: Draft) -> str | None:
         """The id of a memory that the caller may see and that says the same in nearly the same words; one that differs
@@ -177,7 +223,8 @@ class Imports:
                 triple.agent_id, triple.subject, triple.predicate, triple.object, triple.confidence, triple.provenance,
                 triple.valid_from,
             )  # fmt: skip
-            clean = await clean_statement(self._core, who, said)
+            with without_audit() if dry_run else nullcontext():
+                clean = await clean_statement(self._core, who, said)
         except Fault as fault:
             return Outcome("left_out", fault.message)
         names = ("subject", "predicate", "object", "provenance")
@@ -199,10 +246,13 @@ class Imports:
                 return _KNOWN
             if held is not None and any(getattr(held, name) for name in wanted):
                 return Outcome("left_out", "a palace of this name is here and says something else of itself")
-            if not dry_run:
-                await self._palaces.create(who, palace.name, palace.description)
-                if palace.identity:
-                    await self._palaces.set_identity(who, palace.name, palace.identity)
+            if dry_run:
+                with without_audit():
+                    await self._palaces.check(who, palace)
+                return Outcome("written")
+            await self._palaces.create(who, palace.name, palace.description)
+            if palace.identity:
+                await self._palaces.set_identity(who, palace.name, palace.identity)
         except Fault as fault:
             return Outcome("left_out", fault.message)
         return Outcome("written")
@@ -218,7 +268,7 @@ def _common(here: Sequence[Memory], there: Sequence[Memory]) -> int | None:
     return common_versions([as_original(version) for version in here], there) if here else 0
 
 
-def _foreseen(known: int | None, versions: int) -> Outcome:
+def _preview_outcome(known: int | None, versions: int) -> Outcome:
     if known is None:
         return Outcome("left_out", _CHANGED_HERE)
     return _KNOWN if known == versions else Outcome("written")
@@ -261,6 +311,10 @@ def _is_free(tx: Transaction, memory: Memory, alias: str) -> bool:
     return holder is None or holder.id == memory.id
 
 
+def stated_already(triple: Triple) -> str:
+    return f"something else is stated here of {triple.subject!r} at that time"
+
+
 def _put_triple(tx: Transaction, who: Principal, triple: Triple, dry_run: bool, same_id_is_known: bool) -> Outcome:
     held = tx.triple(triple.id)
     if held is not None:
@@ -273,7 +327,7 @@ def _put_triple(tx: Transaction, who: Principal, triple: Triple, dry_run: bool, 
     after = tx.triple_after(*line, triple.valid_from)
     overlaps = after is not None and (triple.valid_to is None or after.valid_from < triple.valid_to)
     if not triple.empty and (overlaps or tx.triple_at(*line, triple.valid_from) is not None):
-        return Outcome("left_out", f"something else is stated here of {triple.subject!r} at that time")
+        return Outcome("left_out", stated_already(triple))
     if not dry_run:
         tx.put_triple(triple)
         said = {name: getattr(triple, name) for name in ("subject", "predicate", "object", "confidence")}
