@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from odd_values import ODD, altered, places
 from transfer_scenarios import WHO, exported
 
 from commonplace.engine import Forget
-from commonplace.testing.subject import Subject
+from commonplace.stores.memory import InMemory
+from commonplace.testing.subject import FakeClock, Subject, open_subject
 from commonplace.transfer.import_file import import_export, is_export
 from commonplace.transfer.report import ImportRefused
 from commonplace.wire.record import Principal
@@ -238,6 +241,13 @@ BREAKS = [
     (2, lambda line: b"", "the manifest speaks of 9 lines, not 8"),
     (-1, lambda line: b"", "the file ends without its manifest"),
     (-1, lambda line: line + b"{}\n", "line 11: there is something after the manifest"),
+    (-1, lambda line: line.replace(b'"memory":3', b'"memory":4'), "the counts of the manifest differ"),
+    (-1, lambda line: b'{"record":"manifest"}\n', "the manifest speaks of None lines"),
+    (-1, lambda line: re.sub(rb'"counts":{[^}]*}', b'"counts":[]', line), "the counts of the manifest differ"),
+    (-1, lambda line: re.sub(rb'"counts":{[^}]*}', b'"counts":null', line), "the counts of the manifest differ"),
+    (-1, lambda line: line[:-20], "line 10: is not valid JSON"),
+    (2, lambda line: line.replace(b'"event_time":-5', b'"event_time":1' + b"0" * 30), "line 2: event_time must be"),
+    (2, lambda line: line.replace(b'"recalls":2', b'"recalls":1' + b"0" * 30), "line 2: recalls must be from 0"),
 ]
 
 
@@ -342,6 +352,30 @@ def test_a_statement_of_an_erased_memory_does_not_come_back(filled: Subject, run
     erased = run(filled.engine.imports.erased_ids(WHO))
     done = run(filled.engine.imports.statement(WHO, replace(told, id=str(uuid.uuid4())), erased=erased))
     assert (done.result, done.reason) == ("left_out", "it was erased here")
+
+
+def test_a_value_of_any_other_kind_anywhere(filled: Subject, run: Any, elsewhere: Elsewhere, save: Save) -> None:
+    """What is taken can be read and exported again; the rest is named by its line or left out with a reason."""
+    other, wait = elsewhere
+    head, *records, _ = run(exported(filled)).splitlines(keepends=True)
+    for line in records:
+        document = json.loads(line)
+        lines = [head]
+        for place in places(document):
+            for value in ODD:
+                fresh = {**document, "id": str(uuid.uuid4())} if "id" in document else document
+                lines.append(json.dumps(altered(fresh, place, value)).encode() + b"\n")
+        report = wait(import_export(other.engine, WHO, save(b"".join(lines)), skip_broken=True))
+        noted = report.broken_count - 1 + sum(reasons(report).values())  # and that there is no manifest
+        assert noted + report.written.total() + report.known.total() == len(lines) - 1
+        assert noted > 0
+    data = wait(exported(other))
+    clock = FakeClock()
+    clock.advance(86_400_000)
+    with open_subject(InMemory(clock), clock) as (third, go):
+        assert reasons(go(import_export(third.engine, WHO, save(data)))) == {}
+        assert go(exported(third)) == data
+    assert wait(other.engine.ledger.verify(WHO)).problem is None
 
 
 def test_a_dry_run_under_rules_says_the_same_and_notes_nothing(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
-from foreign_files import EVERY, FILES, markdown, server_memory
-from transfer_scenarios import WHO
+from foreign_files import EVERY, FILES, chatgpt_conversation, markdown, server_memory
+from transfer_scenarios import WHO, exported
 
 from commonplace.engine import Forget
 from commonplace.testing.subject import Subject
@@ -202,12 +206,107 @@ def test_secrets_are_taken_out(subject: Subject, run: Any, tmp_path: Path) -> No
     assert not [memory for memory in run(everything(subject)) if secret in memory.content]
 
 
+#: What stands in the file of each format, in a text and in something else that is kept.
+SAID = {
+    "chatgpt": (b"Anything with peanuts.", b'"model_slug": "gpt-4o"'),
+    "claude": (b"No shoes inside", b'"file_name": "lease'),
+    "server_memory": (b"keeps bees", b'"entityType":"company"'),
+    "mem0": (b"Is a vegetarian", b'"category": "food"'),
+    "markdown": (b"Green tea at 80 degrees.", b"rating: 4"),
+    "amp": (b"Use tabs in Makefiles", b"use make"),
+    "trusty": (b"Bob keeps bees", b'"room": "garden"'),
+}
+
+
+def with_secret(path: Path, folder: Path, said: bytes, secret: str) -> Path:
+    """The same file, or folder, with the secret in the place of the last word that is said."""
+    hidden = re.sub(rb"\w+(\W*)$", secret.encode() + rb"\1", said)
+    if path.suffix == ".db":
+        db = apsw.Connection(str(path))
+        for table, column in (("lessons", "content"), ("checkpoints", "state")):
+            db.execute(f"UPDATE {table} SET {column} = replace({column}, ?, ?)", (said.decode(), hidden.decode()))
+        db.close()
+        return path
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, data in members.items():
+                archive.writestr(name, data.replace(said, hidden))
+        return path
+    if path.is_file():
+        (folder / "secret").write_bytes(path.read_bytes().replace(said, hidden))
+        return folder / "secret"
+    for each in path.rglob("*.*"):
+        if each.is_file():
+            each.write_bytes(each.read_bytes().replace(said, hidden))
+    return path
+
+
+@pytest.mark.parametrize("place", ["text", "field"])
+@pytest.mark.parametrize("name", EVERY)
+def test_no_secret_of_any_format_is_kept(name: str, place: str, subject: Subject, run: Any, tmp_path: Path) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    path = with_secret(EVERY[name][0](tmp_path), tmp_path, SAID[name][place == "field"], secret)
+    report = run(import_source(subject.engine, WHO, path, name, HOME))
+    assert report.written["memory"] == EVERY[name][1]
+    assert sum(report.redacted.values()) >= 1
+    data = run(exported(subject))
+    assert secret.encode() not in data
+    assert b"REDACTED" in data
+    audit = run(subject.store.audit("local", limit=1000))
+    assert not [part for entry in audit for part in entry.parts if secret.encode() in (part.payload or b"")]
+
+
+@pytest.mark.parametrize(
+    ("given", "created", "event"),
+    [
+        ("2025-03-01T10:00:00", 1740823200000, 1740823200000),  # without a zone: UTC
+        (1740823200000, 1740823200000, 1740823200000),
+        ("1740823200000", 1740823200000, 1740823200000),
+        (1740823200, 1740823200000, 1740823200000),
+        ("2099-01-01", None, 4070908800000),  # nothing was made in the future
+        ("1950-01-01", None, -631152000000),
+        ("when it rained", None, None),
+    ],
+)
+def test_odd_times(
+    given: Any, created: int | None, event: int | None, subject: Subject, run: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "mem0.json"
+    path.write_text(json.dumps([{"id": "a", "memory": "x", "created_at": given}]))
+    run(import_source(subject.engine, WHO, path, "mem0", HOME))
+    held = run(subject.get("a"))
+    assert (held.created_at, held.event_time) == (created or subject.clock(), event)
+
+
 def test_an_id_that_is_in_a_file_twice_is_taken_once(subject: Subject, run: Any, tmp_path: Path) -> None:
     path = tmp_path / "memory.jsonl"
     path.write_text(f"{(FILES / 'server-memory.jsonl').read_text()}\n" * 2)
     report = run(import_source(subject.engine, WHO, path, "server_memory", HOME))
     assert report.written["memory"] == 8
     assert report.left_out.counts["the same id is in the file twice"] == 8
+
+
+@pytest.mark.parametrize("field", ["content", "title", "id"])
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_half_a_character_is_no_text_and_the_rest_is_taken(
+    subject: Subject, run: Any, tmp_path: Path, field: str, dry_run: bool
+) -> None:
+    conversations = [chatgpt_conversation(1), chatgpt_conversation(2)]
+    asked = conversations[0]["mapping"]["c1-ask"]["message"]
+    if field == "content":
+        asked["content"]["parts"] = ["What should I not cook \ud83d?"]
+    elif field == "id":
+        asked["id"] = "m\ud83d"
+    else:
+        conversations[0]["title"] = "Cooking \ud83d"
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps(conversations))
+    report = run(import_source(subject.engine, WHO, path, "chatgpt", HOME, dry_run=dry_run))
+    broken = 3 if field == "title" else 1
+    assert report.left_out.counts["it holds half of a surrogate pair, which is not text"] == broken
+    assert report.written["memory"] == 6 - broken
 
 
 @pytest.mark.parametrize("skip", [False, True])

@@ -64,7 +64,7 @@ class ExportReader:
             self._broken(Broken(f"line {number}", f"the manifest speaks of {said.get('lines')} lines, not {lines}"))
         elif said.get("sha256") != digest:
             self._broken(Broken(f"line {number}", "the hash of the manifest differs: a line was changed"))
-        elif {k: v for k, v in said.get("counts", {}).items() if v} != dict(counts):
+        elif not isinstance(amounts := said.get("counts"), dict) or {k: v for k, v in amounts.items() if v} != counts:
             self._broken(Broken(f"line {number}", "the counts of the manifest differ from what is there"))
 
 

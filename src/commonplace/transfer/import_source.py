@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -45,9 +46,12 @@ class Target:
 def detect(path: Path) -> str:
     """Which format a file has; says which there are where it has none of them."""
     source = Source(path)
-    for name in names():
-        if importer(name).matches(source):
-            return name
+    try:
+        for name in names():
+            if importer(name).matches(source):
+                return name
+    except BrokenFile as stop:
+        raise ValidationError(f"{path.name}: {stop.broken}", field="file") from None
     known = ", ".join(each.replace("_", "-") for each in names())
     raise ValidationError(f"{path.name} is of no known format; there are commonplace, {known}", field="format")
 
@@ -113,6 +117,9 @@ class _Writer:
 
     async def add(self, item: SourceMemory) -> None:
         draft = self._draft(item)
+        if not _is_text(draft):  # JSON can spell what nothing can keep
+            self._report.left_out.add("it holds half of a surrogate pair, which is not text", item.id)
+            return
         digest = hashlib.sha256(f"{draft.agent_id}\0{item.id}".encode("utf-8", "surrogatepass")).digest()
         if digest in self._seen:
             self._report.left_out.add("the same id is in the file twice", item.id)
@@ -242,6 +249,15 @@ class _Writer:
             aliases=[item.id],
             provenance={**draft.provenance, "dialect": DIALECT, IMPORTED: note},
         )
+
+
+def _is_text(draft: Draft) -> bool:
+    fields = [getattr(draft, name) for name in Draft.__slots__ if name != "embedding"]
+    try:
+        json.dumps(fields, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _key(format: str, draft: Draft, item: SourceMemory) -> str:

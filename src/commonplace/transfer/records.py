@@ -11,6 +11,7 @@ from typing import Any
 
 from commonplace.engine import Palace, Triple
 from commonplace.wire.errors import ValidationError
+from commonplace.wire.metadata_fields import check_event_time
 from commonplace.wire.record import EVERY_STATUS, MEMORY_TYPES, Memory
 
 Document = dict[str, Any]
@@ -147,9 +148,13 @@ def _checked(document: Document, names: Sequence[str], others: set[str] | frozen
             raise ValidationError(f"{name} must be {' or '.join(kind.__name__ for kind in kinds)}", field=name)
         if isinstance(value, list) and not all(isinstance(each, str) for each in value):
             raise ValidationError(f"{name} must be a list of texts", field=name)
-        most = _AMOUNTS.get(name, _MAX_INSTANT)
-        if isinstance(value, (int, float)) and name != "event_time" and not 0 <= value <= most:
-            raise ValidationError(f"{name} must be from 0 to {most}", field=name)
+        if name == "event_time":
+            check_event_time(value)
+            continue
+        # A memory always has these two; 0, their default, would be left out when it is exported.
+        least, most = int(name in ("created_at", "updated_at")), _AMOUNTS.get(name, _MAX_INSTANT)
+        if isinstance(value, (int, float)) and not least <= value <= most:
+            raise ValidationError(f"{name} must be from {least} to {most}", field=name)
     return kept
 
 

@@ -27,6 +27,15 @@ from commonplace.transfer.report import BrokenFile
         (True, None),
         (-5, None),
         (float("inf"), None),
+        ("1712042400123", 1712042400123),  # which would also be a time of the year 1712
+        ("1712042400", 1712042400000),
+        ("1712042400.5", 1712042400500),
+        ("20240501103000", None),
+        (1e300, None),
+        ({}, None),
+        (float("nan"), None),
+        (1e308, None),
+        (10**400, None),
     ],
 )
 def test_times(value: Any, ms: int | None) -> None:
@@ -69,5 +78,24 @@ def test_a_damaged_zip_is_named(tmp_path: Path) -> None:
     data[60:70] = b"\xff" * 10
     path.write_bytes(data)
     source = Source(path)
-    with pytest.raises((BrokenFile, Exception)), source.open("conversations.json") as file:
+    with (
+        pytest.raises(BrokenFile, match=r"conversations\.json: the archive is damaged"),
+        source.open("conversations.json") as file,
+    ):
         file.read()
+
+
+def test_an_archive_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "z.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("conversations.json", "[]")
+    whole = path.read_bytes()
+    directory = whole.index(b"PK\x01\x02")
+    for at, value in ((6, 1), (directory + 8, 1)):  # the flag that says that there is a password
+        whole = whole[:at] + bytes([value]) + whole[at + 1 :]
+    path.write_bytes(whole)
+    with pytest.raises(BrokenFile, match=r"cannot be read: .*password"), Source(path).open("conversations.json"):
+        pass
+    path.write_bytes(whole[:directory] + b"PK??" + whole[directory + 4 :])
+    with pytest.raises(BrokenFile, match=r"z\.zip: the archive is damaged"):
+        _ = Source(path).members

@@ -11,6 +11,7 @@ from commonplace.wire.record import MEMORY_TYPES, SHARED_AGENT, TEXT_FIELDS, Mem
 
 NAME = "amp"
 TYPES = ("lesson", "checkpoint", "snippet")
+STATE_LISTS = ("decisions", "blockers", "artifacts", "flags")  # of a checkpoint
 #: Fields of the envelope that the server answers for; a record may be stored as it was read.
 _SERVERS = frozenset({"id", "type", "content", "agent", "created_at", "updated_at"})
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9.~-]+")
@@ -84,7 +85,7 @@ def checkpoint_content(record: dict[str, Any]) -> str:
     """What a checkpoint says in words, so that it is found by them."""
     lines = [record["working_on"]]
     state = record.get("state") or {}
-    for name in ("decisions", "blockers", "artifacts", "flags"):
+    for name in STATE_LISTS:
         if state.get(name):
             lines.append(f"{name.capitalize()}: {'; '.join(state[name])}")
     return "\n".join(lines)

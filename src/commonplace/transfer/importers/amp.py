@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
-from commonplace.dialects.amp.records import to_draft
+from commonplace.dialects.amp.records import STATE_LISTS, to_draft
 from commonplace.transfer.importers.source import (
     Broken,
     Item,
     LeftOut,
     Source,
     SourceMemory,
+    label,
     milliseconds,
     text_of,
     texts_of,
 )
 from commonplace.transfer.report import BrokenFile
+from commonplace.wire.strict_json import InvalidJson, decode
 
 NAME, TITLE = "amp", "AMP (Nellie's SQLite file)"
 _MAGIC = b"SQLite format 3\x00"
@@ -31,6 +32,7 @@ def matches(source: Source) -> bool:
 def read(source: Source) -> Iterator[Item]:
     import apsw
 
+    source.single()
     try:
         uri = source.path.resolve().as_uri().replace("file://", "file:") + "?mode=ro"
         db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
@@ -63,11 +65,11 @@ def _rows(db: Any, table: str) -> Iterator[Item]:
 
 
 def _record(table: str, row: dict[str, Any]) -> Item:
-    id, where = text_of(row.get("id")), f"{table} {row.get('id')}"
+    id, where = str(row.get("id")), label(f"{table} {row.get('id')}")
     try:
-        known = {"tags": json.loads(row.get("tags") or "[]"), "state": json.loads(row.get("state") or "{}")}
-    except ValueError as error:
-        return Broken(where, f"its tags or state are not valid JSON: {error}")
+        known = {"tags": decode(text_of(row.get("tags")) or "[]"), "state": decode(text_of(row.get("state")) or "{}")}
+    except InvalidJson as error:
+        return Broken(where, f"its tags or state are {error}")
     at = milliseconds(row.get("created_at"))
     record: dict[str, Any] = {"type": table.removesuffix("s"), "tags": texts_of(known["tags"]), "event_time": at}
     record |= {"agent": agent} if (agent := text_of(row.get("agent"))) else {}
@@ -81,6 +83,10 @@ def _record(table: str, row: dict[str, Any]) -> Item:
         record |= {"session_id": session} if (session := text_of(row.get("session_id"))) else {}
         if not isinstance(known["state"], dict) or not record["working_on"].strip():
             return Broken(where, "working_on must be a text and state an object")
+        for name in STATE_LISTS:
+            said = known["state"].get(name)
+            if said and not (isinstance(said, list) and all(isinstance(each, str) for each in said)):
+                return Broken(where, f"{name} of its state must be a list of texts")
     record = {name: value for name, value in record.items() if value not in (None, [])}
     changed = milliseconds(row.get("updated_at"))
     return SourceMemory(id, to_draft(record), at, {} if changed is None else {"updated_at": changed})

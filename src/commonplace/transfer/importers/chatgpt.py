@@ -18,13 +18,16 @@ from commonplace.transfer.importers.source import (
     Source,
     SourceMemory,
     label,
+    list_of,
     milliseconds,
+    object_of,
     text_of,
 )
 
 NAME, TITLE = "chatgpt", "ChatGPT export"
 _FILES = r"conversations(-\d+)?\.json"
 _TEXT = ("text", "multimodal_text")
+_SPEAKERS = ["user", "assistant"]  # not a set: a role may be anything
 
 
 def matches(source: Source) -> bool:
@@ -33,7 +36,7 @@ def matches(source: Source) -> bool:
 
 
 def read(source: Source) -> Iterator[Item]:
-    for file in source.named(_FILES) or source.members[:1]:
+    for file in source.named(_FILES) or [source.single()]:
         with source.open(file) as lines:
             for line, conversation in elements(lines, file):
                 if not isinstance(conversation, dict) or not isinstance(conversation.get("mapping"), dict):
@@ -56,12 +59,13 @@ def _conversation(conversation: dict[str, Any]) -> Iterator[Item]:
 
 def _path(mapping: dict[str, Any], leaf: Any) -> list[str]:
     """The ids from the root to the message that is shown last."""
-    if leaf not in mapping:  # older exports have none: then the last message that has no answer
+    if not isinstance(leaf, str) or leaf not in mapping:
+        # Older exports have none: then the last message that has no answer.
         leaves = [id for id, node in mapping.items() if isinstance(node, dict) and not node.get("children")]
         leaf = leaves[-1] if leaves else None
     found: list[str] = []
-    seen: set[Any] = set()
-    while leaf in mapping and leaf not in seen and isinstance(mapping[leaf], dict):
+    seen: set[str] = set()
+    while isinstance(leaf, str) and leaf not in seen and isinstance(mapping.get(leaf), dict):
         seen.add(leaf)
         found.append(leaf)
         leaf = mapping[leaf].get("parent")
@@ -69,25 +73,24 @@ def _path(mapping: dict[str, Any], leaf: Any) -> list[str]:
 
 
 def _speaks(node: Any) -> bool:
-    message = node.get("message") if isinstance(node, dict) else None
-    author = (message or {}).get("author") or {}
-    return author.get("role") in ("user", "assistant")
+    message = object_of(object_of(node).get("message"))
+    return object_of(message.get("author")).get("role") in _SPEAKERS
 
 
 def _message(conversation: dict[str, Any], title: str, id: str, message: Any) -> Iterator[Item]:
     if not isinstance(message, dict):
         return  # the root says nothing
     where = f"{label(title)}: {id}"
-    role = (message.get("author") or {}).get("role")
-    content = message.get("content") or {}
-    hidden = (message.get("metadata") or {}).get("is_visually_hidden_from_conversation")
-    if role not in ("user", "assistant") or hidden or message.get("recipient", "all") != "all":
+    role, more = object_of(message.get("author")).get("role"), object_of(message.get("metadata"))
+    content = object_of(message.get("content"))
+    hidden = more.get("is_visually_hidden_from_conversation")
+    if role not in _SPEAKERS or hidden or message.get("recipient", "all") != "all":
         yield LeftOut(where, "it is of the system or of a tool")
         return
     if content.get("content_type", "text") not in _TEXT:
         yield LeftOut(where, f"it is not text but {label(str(content.get('content_type')))}")
         return
-    parts = content.get("parts") or []
+    parts = list_of(content.get("parts"))
     text = "\n".join(part for part in parts if isinstance(part, str)).strip()
     if not all(isinstance(part, str) for part in parts):
         yield LeftOut(where, "pictures and files are not imported")
@@ -96,7 +99,7 @@ def _message(conversation: dict[str, Any], title: str, id: str, message: Any) ->
         return
     at = milliseconds(message.get("create_time")) or milliseconds(conversation.get("create_time"))
     session = text_of(conversation.get("conversation_id")) or text_of(conversation.get("id"))
-    model = text_of((message.get("metadata") or {}).get("model_slug"))
+    model = text_of(more.get("model_slug"))
     draft = Draft(
         "", "episodic", text, kind="message", title=title or None, speaker=role, session_id=session or None,
         event_time=at, source=f"chatgpt:{session}" if session else "chatgpt",

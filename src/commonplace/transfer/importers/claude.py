@@ -14,6 +14,7 @@ from commonplace.transfer.importers.source import (
     Source,
     SourceMemory,
     label,
+    list_of,
     milliseconds,
     text_of,
 )
@@ -29,7 +30,7 @@ def matches(source: Source) -> bool:
 
 
 def read(source: Source) -> Iterator[Item]:
-    for file in source.named(_FILES) or source.members[:1]:
+    for file in source.named(_FILES) or [source.single()]:
         with source.open(file) as lines:
             for line, element in elements(lines, file):
                 if not isinstance(element, dict):
@@ -62,13 +63,13 @@ def _conversation(conversation: dict[str, Any]) -> Iterator[Item]:
         )  # fmt: skip
         if text:
             yield SourceMemory(id, draft, at, _changed(message))
-        elif not message.get("attachments"):
+        elif not list_of(message.get("attachments")):
             yield LeftOut(where, "it has no text")
         yield from _attachments(message, id, draft, at)
 
 
 def _text(message: dict[str, Any]) -> tuple[str, list[str]]:
-    blocks = [block for block in message.get("content") or () if isinstance(block, dict)]
+    blocks = [block for block in list_of(message.get("content")) if isinstance(block, dict)]
     texts = [text_of(block.get("text")) for block in blocks if block.get("type") == "text"]
     others = [str(block.get("type")) for block in blocks if block.get("type") != "text"]
     return ("\n".join(filter(None, texts)) or text_of(message.get("text"))).strip(), others
@@ -77,7 +78,7 @@ def _text(message: dict[str, Any]) -> tuple[str, list[str]]:
 def _attachments(message: dict[str, Any], id: str, draft: Draft, at: int | None) -> Iterator[Item]:
     from dataclasses import replace
 
-    for number, attached in enumerate(message.get("attachments") or ()):
+    for number, attached in enumerate(list_of(message.get("attachments"))):
         if not isinstance(attached, dict):
             continue
         name, text = text_of(attached.get("file_name")), text_of(attached.get("extracted_content")).strip()
@@ -87,7 +88,7 @@ def _attachments(message: dict[str, Any], id: str, draft: Draft, at: int | None)
         yield SourceMemory(
             f"{id}/attachment/{number}", replace(draft, content=text, kind="attachment", title=name or draft.title), at
         )
-    for file in message.get("files") or ():
+    for file in list_of(message.get("files")):
         yield LeftOut(
             label(text_of(file.get("file_name") if isinstance(file, dict) else "")),
             "pictures and files are not imported",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_KEY = re.compile(r"([A-Za-z_][\w .-]*?)\s*:(?:\s+(.*))?$")
+_KEY = re.compile(r"([A-Za-z_][\w .-]{0,99}?) {0,9}:(?:\s+(.*))?$")
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?$")
 
 
@@ -52,10 +52,14 @@ def _fields(lines: list[str]) -> dict[str, Any]:
 
 
 def _scalar(text: str) -> Any:
+    if text.startswith("[") and text.endswith("]"):
+        return [_plain(each.strip()) for each in text[1:-1].split(",") if each.strip()]
+    return _plain(text)
+
+
+def _plain(text: str) -> Any:
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
         return text[1:-1]
-    if text.startswith("[") and text.endswith("]"):
-        return [_scalar(each.strip()) for each in text[1:-1].split(",") if each.strip()]
     text = re.split(r"\s#", text, maxsplit=1)[0].strip()
     if text in ("true", "false"):
         return text == "true"

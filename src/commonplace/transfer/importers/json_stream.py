@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from commonplace.transfer.report import BrokenFile
+from commonplace.wire.strict_json import refuse_constant
 
 _CHUNK = 1 << 20
 MAX_ELEMENT_CHARS = 256 << 20
 _MARGIN = 64  # an error so near the end of what was read may only mean that more has to be read
 _SPACE = " \t\r\n"
-_decode = json.JSONDecoder().raw_decode
+
+
+_decode = json.JSONDecoder(parse_constant=refuse_constant).raw_decode
 
 
 def elements(file: BinaryIO, name: str = "") -> Iterator[tuple[int, Any]]:
@@ -75,6 +78,8 @@ class _Text:
                     raise self.broken(f"is not valid JSON: {reason}") from None
                 want *= 2  # so that a long element is parsed a few times, not once for every chunk
                 continue
+            except ValueError as error:  # a constant that is not JSON, or an integer of thousands of digits
+                raise self.broken(f"is not valid JSON: {str(error)[:80]}") from None
             if isinstance(found, (int, float)) and end + _MARGIN > len(self._text) and self._more(want):
                 continue  # what looks like its end may be where the window ends: 1. of 1.5
             self.at = end

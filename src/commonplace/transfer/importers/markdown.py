@@ -87,7 +87,9 @@ def _note(source: Source, member: str, text: str, ids: dict[str, str]) -> Item:
     at = _time(fields, _CREATED) or round(path.stat().st_mtime * 1000)
     linked = [ids.get(f"[[{name.strip().casefold()}]]") for name in _LINK.findall(body)]
     references = [id for id in dict.fromkeys(linked) if id and id != ids[member]][:_MAX_LINKS]
-    metadata = {name: value for name, value in fields.items() if name not in _LIFTED and value is not None}
+    # A time that cannot be read is kept as it was written.
+    lifted = _LIFTED - {name for name in (*_CREATED, *_CHANGED) if milliseconds(fields.get(name)) is None}
+    metadata = {name: value for name, value in fields.items() if name not in lifted and value is not None}
     metadata |= {"references": references} if references else {}
     changed = _time(fields, _CHANGED)
     draft = Draft(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,11 +15,13 @@ from commonplace.transfer.importers.source import (
     SourceMemory,
     SourceStatement,
     label,
+    list_of,
     milliseconds,
     text_of,
     texts_of,
 )
 from commonplace.transfer.report import BrokenFile
+from commonplace.wire.strict_json import InvalidJson, decode
 
 NAME, TITLE = "mem0", "mem0"
 _MAX_BYTES = 256 << 20
@@ -38,6 +39,7 @@ _OWN = {
     "categories",
     "hash",
     "score",
+    "expiration_date",
 }
 
 
@@ -49,7 +51,7 @@ def matches(source: Source) -> bool:
 
 
 def read(source: Source) -> Iterator[Item]:
-    file = source.members[0]
+    file = source.single()
     if source.head(file).lstrip()[:1] == b"[":
         with source.open(file) as lines:
             for line, element in elements(lines):
@@ -59,16 +61,15 @@ def read(source: Source) -> Iterator[Item]:
         raise BrokenFile(file, "is one object of more than 256 MB; save its `results` as a list")
     with source.open(file) as lines:
         try:
-            document = json.loads(lines.read())
-        except (ValueError, RecursionError) as error:
-            line = getattr(error, "lineno", 1)
-            raise BrokenFile(f"line {line}", f"is not valid JSON: {getattr(error, 'msg', error)}") from None
+            document = decode(lines.read())
+        except InvalidJson as error:
+            raise BrokenFile(f"line {error.line or 1}", f"is {error}") from None
     listed = document.get("results", document.get("memories")) if isinstance(document, dict) else None
     if not isinstance(listed, list):
         raise BrokenFile("line 1", "has neither `results` nor `memories`")
     for number, element in enumerate(listed, start=1):
         yield from _memory(element, f"result {number}")
-    for relation in document.get("relations") or ():
+    for relation in list_of(document.get("relations")):
         yield from _relation(relation)
 
 
@@ -82,12 +83,15 @@ def _memory(element: Any, where: str) -> Iterator[Item]:
         return
     metadata = dict(element["metadata"]) if isinstance(element.get("metadata"), dict) else {}
     metadata |= {name: value for name, value in element.items() if name not in _OWN and value is not None}
-    at = milliseconds(element.get("created_at"))
+    at, ends = milliseconds(element.get("created_at")), element.get("expiration_date")
+    expires_at = milliseconds(ends)
+    metadata |= {"expiration_date": ends} if ends is not None and expires_at is None else {}
     draft = Draft(
         text_of(element.get("agent_id")), "semantic", text, kind="memory",
         user_id=text_of(element.get("user_id")) or None,
         session_id=text_of(element.get("run_id")) or None, tags=texts_of(element.get("categories")), metadata=metadata,
         speaker=text_of(element.get("actor_id")) or text_of(element.get("role")) or None, source="mem0", event_time=at,
+        expires_at=expires_at,
     )  # fmt: skip
     changed = milliseconds(element.get("updated_at"))
     yield SourceMemory(element["id"], draft, at, {} if changed is None else {"updated_at": changed})

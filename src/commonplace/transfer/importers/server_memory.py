@@ -24,7 +24,7 @@ def matches(source: Source) -> bool:
 
 
 def read(source: Source) -> Iterator[Item]:
-    with source.open(source.members[0]) as lines:
+    with source.open(source.single()) as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue

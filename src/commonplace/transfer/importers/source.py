@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import zipfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,6 +19,10 @@ from commonplace.transfer.report import Broken as Broken, BrokenFile as BrokenFi
 
 _HEAD = 65_536
 _SECONDS_BEFORE = 100_000_000_000  # smaller numbers are seconds: as milliseconds they would be of 1973
+_LAST_INSTANT = 253_402_300_799_999  # of the year 9999
+_NUMBER = re.compile(r"([0-9]{9,10}|[0-9]{13})(\.[0-9]{1,9})?")  # other lengths may be a date without signs
+#: What reading a zip may end in; the last two where it is encrypted or packed in a way that is not known here.
+_DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -69,8 +74,8 @@ class Source:
     def members(self) -> list[str]:
         """The files in it, by their paths; of a file its own name."""
         if self.is_zip:
-            with zipfile.ZipFile(self.path) as archive:
-                return sorted(info.filename for info in archive.infolist() if not info.is_dir())
+            with self._archive() as archive:
+                return sorted(name for name in archive.namelist() if name and not name.endswith("/"))
         if self.path.is_dir():
             return sorted(self._walk())
         return [self.path.name]
@@ -78,7 +83,7 @@ class Source:
     @cached_property
     def size(self) -> int:
         if self.is_zip:
-            with zipfile.ZipFile(self.path) as archive:
+            with self._archive() as archive:
                 return sum(info.file_size for info in archive.infolist())
         if self.path.is_dir():
             return sum((self.path / member).lstat().st_size for member in self.members)
@@ -89,18 +94,32 @@ class Source:
         wanted = re.compile(pattern)
         return [member for member in self.members if wanted.fullmatch(member.rpartition("/")[2])]
 
+    def single(self) -> str:
+        """The file of a format that is one file."""
+        if len(self.members) != 1:
+            raise BrokenFile(self.path.name, "holds several files, or none; name the one that is to be imported")
+        return self.members[0]
+
     @contextmanager
     def open(self, member: str) -> Iterator[BinaryIO]:
+        if not self.is_zip:
+            path = self.path / member if self.path.is_dir() else self.path
+            with path.open("rb") as file:
+                yield _CountingFile(file, self, member)  # type: ignore[misc]
+            return
+        with self._archive() as archive:
+            try:
+                packed = archive.open(member)
+            except (*_DAMAGES, KeyError) as error:
+                raise _damaged(member, error) from error
+            with packed:
+                yield _CountingFile(packed, self, member)  # type: ignore[misc]
+
+    def _archive(self) -> zipfile.ZipFile:
         try:
-            if self.is_zip:
-                with zipfile.ZipFile(self.path) as archive, archive.open(member) as file:
-                    yield _CountingFile(file, self)  # type: ignore[misc]
-            else:
-                path = self.path / member if self.path.is_dir() else self.path
-                with path.open("rb") as file:
-                    yield _CountingFile(file, self)  # type: ignore[misc]
-        except (zipfile.BadZipFile, EOFError) as error:
-            raise BrokenFile(member, f"the archive is damaged: {error}") from error
+            return zipfile.ZipFile(self.path)
+        except _DAMAGES as error:
+            raise _damaged(self.path.name, error) from error
 
     def head(self, member: str) -> bytes:
         with self.open(member) as file:
@@ -121,29 +140,42 @@ class Source:
 class _CountingFile:
     """A file that tells its source how much of it was read."""
 
-    def __init__(self, file: Any, source: Source) -> None:
-        self._file, self._source = file, source
+    def __init__(self, file: Any, source: Source, member: str) -> None:
+        self._file, self._source, self._member = file, source, member
 
     def read(self, size: int = -1) -> bytes:
-        data: bytes = self._file.read(size)
+        return self._counted(lambda: self._file.read(size))
+
+    def __iter__(self) -> Iterator[bytes]:
+        while line := self._counted(self._file.readline):
+            yield line
+
+    def _counted(self, read: Callable[[], bytes]) -> bytes:
+        try:
+            data = read()
+        except _DAMAGES as error:
+            raise _damaged(self._member, error) from error
         self._source.position += len(data)
         return data
 
-    def __iter__(self) -> Iterator[bytes]:
-        for line in self._file:
-            self._source.position += len(line)
-            yield line
+
+def _damaged(member: str, error: Exception) -> BrokenFile:
+    state = "cannot be read" if isinstance(error, RuntimeError) else "is damaged"
+    return BrokenFile(
+        label(member), f"the archive {state}: {_UNSAFE.sub(' ', str(error))[:200] or type(error).__name__}"
+    )
 
 
 def milliseconds(value: Any) -> int | None:
     """A time as sources write it: ISO text, or seconds or milliseconds since 1970; None where it is none."""
+    # Before anything reads it as a date: 1712042400123 would be a day of the year 1712.
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        value = float(value)
     try:
-        if isinstance(value, bool) or value in (None, ""):
-            return None
-        if isinstance(value, (int, float)):
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
             number = value if value >= _SECONDS_BEFORE else value * 1000
-            return round(number) if number > 0 else None
-        moment = datetime.fromisoformat(str(value).strip())
+            return round(number) if 0 < number <= _LAST_INSTANT else None
+        moment = datetime.fromisoformat(text_of(value).strip())
         return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
     except (ValueError, OverflowError):
         return None
@@ -151,6 +183,14 @@ def milliseconds(value: Any) -> int | None:
 
 def text_of(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def object_of(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def list_of(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def texts_of(value: Any) -> list[str]:

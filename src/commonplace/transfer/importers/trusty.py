@@ -40,7 +40,7 @@ def matches(source: Source) -> bool:
 
 
 def read(source: Source) -> Iterator[Item]:
-    member = source.members[0]
+    member = source.single()
     is_list = source.head(member).lstrip().startswith(b"[")
     with source.open(member) as lines:
         if is_list:
