@@ -159,6 +159,69 @@ def test_what_changed_at_the_source_is_brought_up_to_date(subject: Subject, run:
     assert dict(run(import_source(subject.engine, WHO, path, "markdown", HOME)).updated) == {}
 
 
+def test_a_change_of_metadata_or_time_alone_is_brought_up_to_date(subject: Subject, run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "mem0.json"
+    said = {"id": "a", "memory": "Is a vegetarian", "created_at": "2025-03-01", "metadata": {"stars": 3}}
+    for more, updated in (({}, 0), ({"metadata": {"stars": 4}}, 1), ({"metadata": {"stars": 4}}, 0),
+                          ({"metadata": {"stars": 4}, "created_at": "2025-03-02"}, 1)):  # fmt: skip
+        path.write_text(json.dumps([{**said, **more}]))
+        assert run(import_source(subject.engine, WHO, path, "mem0", HOME)).updated["memory"] == updated
+    held = run(subject.get("a"))
+    assert (held.version, held.metadata, held.event_time) == (3, {"stars": 4}, 1740873600000)
+
+
+def test_a_change_of_when_it_expires_is_brought_up_to_date(subject: Subject, run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "mem0.json"
+    said = {"id": "a", "memory": "Is a vegetarian"}
+    for date, updated, ends in (
+        (None, 0, None), ("2099-01-01", 1, 4070908800000), ("2099-01-01", 0, 4070908800000),
+        ("2099-01-02", 1, 4070995200000), (None, 1, None), (None, 0, None),
+    ):  # fmt: skip
+        path.write_text(json.dumps([{**said, "expiration_date": date}]))
+        for dry_run in (True, False):
+            report = run(import_source(subject.engine, WHO, path, "mem0", HOME, dry_run=dry_run))
+            assert report.updated["memory"] == updated
+        assert run(subject.get("a")).expires_at == ends
+
+
+@pytest.mark.parametrize("changed_here", [False, True])
+def test_an_import_of_an_earlier_version_has_changed_only_if_the_source_did(
+    subject: Subject, run: Any, tmp_path: Path, changed_here: bool
+) -> None:
+    """Those noted nothing of when it expires."""
+    path = tmp_path / "mem0.json"
+    said = {"id": "a", "memory": "Is a vegetarian", "expiration_date": "2099-01-01"}
+    path.write_text(json.dumps([said]))
+    run(import_source(subject.engine, WHO, path, "mem0", HOME))
+    held = run(subject.get("a"))
+    note = {name: value for name, value in held.provenance["imported"].items() if name != "expires_at"}
+    assert len(note) < len(held.provenance["imported"])
+    run(subject.update(held.id, provenance={**held.provenance, "imported": {**note, "version": 2}}))
+    if changed_here:
+        run(subject.update(held.id, expires_at=None))
+    report = run(import_source(subject.engine, WHO, path, "mem0", HOME))
+    assert (dict(report.known), dict(report.updated), dict(report.left_out.counts)) == ({"memory": 1}, {}, {})
+    path.write_text(json.dumps([{**said, "expiration_date": "2099-01-02"}]))
+    report = run(import_source(subject.engine, WHO, path, "mem0", HOME))
+    assert report.updated["memory"] == (0 if changed_here else 1)
+    assert run(subject.get("a")).expires_at == (None if changed_here else 4070995200000)
+
+
+def test_a_change_does_not_pass_by_the_reviewer(subject: Subject, run: Any, tmp_path: Path) -> None:
+    from commonplace.engine import Decision
+
+    path, careful = markdown(tmp_path), Target("agent", approval=True)
+    run(import_source(subject.engine, WHO, path, "markdown", careful))
+    for review in run(subject.engine.reviews.list(WHO)):
+        run(subject.engine.reviews.decide(WHO, review["id"], Decision(True)))
+    (path / "tea.md").write_text("# Tea\nGreen tea at 70 degrees.\n")
+    report = run(import_source(subject.engine, WHO, path, "markdown", careful))
+    assert "80 degrees" in run(subject.get("tea")).content
+    assert dict(report.updated) == {}
+    assert [reason for reason in report.left_out.counts if "cannot wait for approval" in reason]
+    assert run(import_source(subject.engine, WHO, path, "markdown", HOME)).updated["memory"] == 1
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_a_dry_run_says_what_the_run_does(name: str, subject: Subject, run: Any, tmp_path: Path) -> None:
     path = EVERY[name][0](tmp_path)

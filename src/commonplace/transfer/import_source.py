@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from commonplace.engine import (
     IMPORTED,
@@ -31,6 +32,9 @@ _BATCH = 128  # memories embedded and written together
 _BATCH_CHARS = 500_000
 _STATEMENTS = uuid.UUID("7a1c2f5e-6a53-5d0e-9f0b-8f1a5f3c2b10")
 _GONE = "it was imported before, and was forgotten or erased here since"
+_CANNOT_WAIT = (
+    "it changed at the source, and a change cannot wait for approval; import it without approval, or change it here"
+)
 
 
 @dataclass(slots=True, frozen=True)
@@ -177,8 +181,10 @@ class _Writer:
         note = here.provenance.get(IMPORTED)
         if not isinstance(note, dict) or note.get("format") != self._format:
             self._report.left_out.add("its id names a memory here that did not come from there", item.id)
-        elif note.get("digest") == draft.provenance[IMPORTED]["digest"]:
+        elif _is_unchanged(note, draft.provenance[IMPORTED], here):
             self._report.known["memory"] += 1
+        elif self._target.approval:
+            self._report.left_out.add(_CANNOT_WAIT, item.id)
         elif here.version != note.get("version", 1):
             self._report.left_out.add("it changed at the source and here; what is here stays", item.id)
         else:
@@ -186,7 +192,8 @@ class _Writer:
 
     async def _update(self, item: SourceMemory, draft: Draft, here: Memory) -> None:
         note = {**draft.provenance[IMPORTED], "version": here.version + 1}
-        fields = {name: getattr(draft, name) for name in ("content", "title", "tags", "metadata", "event_time")}
+        carried = ("content", "title", "tags", "metadata", "event_time", "expires_at")
+        fields = {name: getattr(draft, name) for name in carried}
 
         def change(memory: Memory) -> Memory:
             return replace(memory, **fields, provenance={**memory.provenance, IMPORTED: note})
@@ -240,6 +247,9 @@ class _Writer:
         said = "\0".join((draft.content, draft.title or "", *draft.tags))
         note = {"format": self._format, "id": item.id, **item.more}
         note["digest"] = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+        fields = json.dumps([draft.metadata, draft.event_time], sort_keys=True)
+        note["fields"] = hashlib.sha256(fields.encode("ascii")).hexdigest()
+        note["expires_at"] = draft.expires_at
         if item.created_at is not None:
             note["created_at"] = item.created_at
         return replace(
@@ -249,6 +259,15 @@ class _Writer:
             aliases=[item.id],
             provenance={**draft.provenance, "dialect": DIALECT, IMPORTED: note},
         )
+
+
+def _is_unchanged(noted: dict[str, Any], now: dict[str, Any], here: Memory) -> bool:
+    """Words, fields and end alike. Earlier versions noted only the words, then those and the fields: what they did not
+    note is taken for the same, or from what is here where nobody has changed that since."""
+    as_imported = here.version == noted.get("version", 1)
+    ends = noted.get("expires_at", here.expires_at if as_imported else now["expires_at"])
+    fields = noted.get("fields", now["fields"])
+    return bool((noted.get("digest"), fields, ends) == (now["digest"], now["fields"], now["expires_at"]))
 
 
 def _is_text(draft: Draft) -> bool:
