@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from foreign_files import chatgpt
+from foreign_files import chatgpt, chatgpt_conversation
 
 from commonplace.transfer.transcripts import read_transcript
 from commonplace.wire.errors import ValidationError
@@ -84,6 +86,91 @@ def test_what_is_no_transcript_is_refused_with_a_sentence(tmp_path: Path, text: 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match="cannot read"):
         read_transcript(tmp_path / "none.jsonl", "claude-code")
+
+
+ODD: list[Any] = [None, True, 7, 1e308, "x", "\ud800", [], [None], {}, {"a": [1]}]
+
+
+def _paths(document: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    parts = (
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    )
+    return [*([at] if at else []), *(path for key, value in parts for path in _paths(value, (*at, key)))]
+
+
+def _with(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    if not path:
+        return value
+    made = document.copy()
+    made[path[0]] = _with(document[path[0]], path[1:], value)
+    return made
+
+
+@pytest.mark.parametrize("format", ["claude-code", "codex", "chatgpt"])
+def test_whatever_stands_in_the_place_of_a_field_the_rest_is_read_or_refused_with_a_sentence(
+    tmp_path: Path, format: str
+) -> None:
+    """Every field of every line, each in turn, with every kind of value that JSON has."""
+    meta = {"timestamp": "2026-03-01T10:00:00Z", "type": "session_meta", "payload": {"id": "c1", "cwd": "/home/alice"}}
+    documents: dict[str, list[Any]] = {
+        "claude-code": [claude_line("user", [{"type": "text", "text": "one thing"}]), claude_line("user", "I paint.")],
+        "codex": [meta, _codex("user", "input_text", "one thing"), _codex("user", "input_text", "I paint.")],
+        "chatgpt": [chatgpt_conversation(1), chatgpt_conversation(2)],
+    }
+    whole = documents[format]
+    for path in _paths(whole):
+        for odd in ODD:
+            changed = _with(whole, path, odd)
+            if format == "chatgpt":
+                file = tmp_path / "conversations.json"
+                file.write_text(json.dumps(changed))
+            else:
+                file = lines(tmp_path / "t.jsonl", *(json.dumps(each) + "\n" for each in changed))
+            with suppress(ValidationError):
+                _, turns, _ = read_transcript(file, format)
+                assert turns
+
+
+def test_a_chat_that_ends_in_the_middle_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    text = json.dumps([chatgpt_conversation(1), chatgpt_conversation(2)])
+    path = tmp_path / "conversations.json"
+    for end in range(40, len(text), 97):
+        path.write_text(text[:end])
+        with pytest.raises(ValidationError, match=r"conversations.json( line 1)?: |is no transcript"):
+            read_transcript(path)
+
+
+@pytest.mark.parametrize("format", ["claude-code", "codex"])
+def test_a_line_that_ends_in_the_middle_is_named_and_the_others_are_read(tmp_path: Path, format: str) -> None:
+    made = (
+        claude_line("user", "We deploy on Mondays ☃.")
+        if format == "claude-code"
+        else _codex("user", "input_text", "x ☃")
+    )
+    whole = json.dumps(made, ensure_ascii=False).encode()
+    path = tmp_path / "t.jsonl"
+    for end in range(1, len(whole)):
+        path.write_bytes(whole + b"\n" + whole[:end])
+        found, turns, broken = read_transcript(path)
+        assert (found, len(turns), [str(each) for each in broken]) == (format, 1, ["line 2: is not a JSON object"])
+
+
+def test_half_a_character_costs_nobody_the_rest(tmp_path: Path) -> None:
+    half = json.loads('"I paint \\ud800 daily."')
+    path = lines(
+        tmp_path / "t.jsonl", claude_line("user", half, uuid=half, cwd=f"/{half}"), claude_line("user", "Two.")
+    )
+    _, turns, _ = read_transcript(path)
+    assert [turn.text for turn in turns] == ["I paint ? daily.", "Two."]
+    assert turns[0].id == "I paint ? daily."
+
+
+@pytest.mark.parametrize("format", ["auto", "codex", "chatgpt"])
+def test_what_is_no_file_is_not_read(tmp_path: Path, format: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(ValidationError, match="is no file: save the transcript to one first"):
+            read_transcript(path, format)
 
 
 def test_lines_that_are_broken_are_named_and_the_rest_is_read(tmp_path: Path) -> None:

@@ -21,8 +21,17 @@ _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _NOT_PROSE = re.compile(r"^\s*(?:[>$#|{}<]|//|at \w|\w+Error\b|https?://\S+$|[\w./-]+:\d+)")
 
 _QUESTION = re.compile(
-    r"\?\W*$|^\W*(?:what|who|whom|whose|when|where|why|which|how|is|are|was|were|do|does|did|can|could|should|would|"
-    r"will|have|has|may|shall)\b",
+    r"\?\W*$|^\W*(?:what|who|whom|whose|when|where|why|which|how|is|are|was|were|do(?! not\b)|does|did|can|could|"
+    r"should(?! (?:be|have been)\b)|would|will|have|has|may|shall)\b",
+    re.IGNORECASE,
+)
+# As people type them in a hurry, without a mark: "so where do we deploy", "tell me what our port is". What is always to
+# be told or checked is a wish, not a question.
+_ASKED = re.compile(
+    r"\b(?:do|does|did|can|could|should|would|will|shall|have|are|were) (?:i|we|you|they)\b|"
+    r"^(?!\W*(?:please )?(?:always|never|don't ever|do not ever)\b).*\b(?:tell|show|explain|remind|ask|asking|wonder|"
+    r"wondering|curious|know|idea|clue|remember|recall|forgot|find out|figure out|look up|look into|see|check|verify|"
+    r"understand|investigate|determine)\b.{0,40}?\b(?:what|who|whom|whose|when|where|why|which|how|whether|if)\b",
     re.IGNORECASE,
 )
 _UNSURE = re.compile(
@@ -31,8 +40,9 @@ _UNSURE = re.compile(
     re.IGNORECASE,
 )
 _TASK = re.compile(
-    r"\b(?:want|need|like|asking|expect) you to\b|\bplease (?:fix|add|make|write|run|check|look|show|explain|update|"
-    r"create|implement|remove|change|try|continue|tell|give|help)\b",
+    r"\b(?:want|need|like|asking|expect) you to\b|(?:^\W*|\bplease |\bgo ahead and )(?:fix|add|make|write|run|"
+    r"rerun|check|look|show|explain|update|create|implement|remove|delete|change|try|continue|tell|give|help|find|"
+    r"refactor|rename|rewrite|move|investigate|debug|search|review|summari[sz]e|list|describe|compare|test)\b",
     re.IGNORECASE,
 )
 _POINTING = re.compile(r"\b(?:this|these|those|above|below|here)\b", re.IGNORECASE)
@@ -99,6 +109,7 @@ def sentences(text: str) -> list[str]:
 
 def classify(sentence: str) -> tuple[str, float]:
     """Its kind and how sure that is; no kind where it is not to be kept."""
+    sentence = _straight(sentence)
     if _QUESTION.search(sentence):
         return "", 0.0
     for kind, confidence, pattern in _RULES:
@@ -106,9 +117,13 @@ def classify(sentence: str) -> tuple[str, float]:
             continue
         if kind == "note":  # they said so themselves
             return kind, confidence
-        vague = _UNSURE.search(sentence) or _TASK.search(sentence) or _POINTING.search(sentence)
-        return ("", 0.0) if vague else (kind, confidence)
+        unfit = (_ASKED, _UNSURE, _TASK, _POINTING)
+        return ("", 0.0) if any(each.search(sentence) for each in unfit) else (kind, confidence)
     return "", 0.0
+
+
+def _straight(text: str) -> str:
+    return text.replace("’", "'")  # as keyboards of phones and exports of chats write it
 
 
 def _folded(text: str) -> str:

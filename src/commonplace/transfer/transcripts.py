@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from commonplace.transfer.importers import chatgpt
-from commonplace.transfer.importers.source import Source, SourceMemory, milliseconds, text_of
+from commonplace.transfer.importers.source import Source, SourceMemory, milliseconds, object_of, text_of
 from commonplace.transfer.report import Broken, BrokenFile
 from commonplace.wire.errors import ValidationError
 
@@ -30,10 +29,12 @@ class Turn:
 
 def read_transcript(path: Path, format: str = "auto") -> tuple[str, list[Turn], list[Broken]]:
     """Its format, what was said in it, and the lines that are none; refused where nothing in it is a turn."""
+    if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe is read once, and a device may never end
+        raise ValidationError(f"{path} is no file: save the transcript to one first")
     try:
         found = detect(path) if format == "auto" else format
         if found == "chatgpt":
-            turns, broken = list(_chatgpt(path)), list[Broken]()
+            turns, broken = _chatgpt(path)
         else:
             turns, broken = _lines(path, _claude_code if found == "claude-code" else _codex)
     except BrokenFile as error:
@@ -42,7 +43,13 @@ def read_transcript(path: Path, format: str = "auto") -> tuple[str, list[Turn], 
         raise ValidationError(f"cannot read {path}: {error.strerror or error}") from error
     if not turns:
         raise ValidationError(f"{path.name} is no transcript of {found}: nobody says anything in it")
-    return found, turns, broken
+    return found, [_whole(turn) for turn in turns], broken
+
+
+def _whole(turn: Turn) -> Turn:
+    """JSON can spell half of a character, which nothing can keep: it is shown as one that is missing."""
+    texts = {name: getattr(turn, name) for name in ("text", "id", "session", "folder")}
+    return replace(turn, **{name: text.encode("utf-8", "replace").decode() for name, text in texts.items()})
 
 
 def detect(path: Path) -> str:
@@ -72,7 +79,7 @@ def _lines(path: Path, read: Any) -> tuple[list[Turn], list[Broken]]:
                 broken.append(Broken(f"line {number}", "is not a JSON object"))
                 continue
             if document.get("type") == "session_meta":
-                told = document.get("payload") or {}
+                told = object_of(document.get("payload"))
                 session, folder = text_of(told.get("id")) or session, text_of(told.get("cwd"))
             turn = read(document, number, session, folder)
             if turn is not None and turn.text.strip():
@@ -115,11 +122,16 @@ def _codex(line: dict[str, Any], number: int, session: str, folder: str) -> Turn
     return Turn(item["role"], text, id, session, milliseconds(line.get("timestamp")), folder)
 
 
-def _chatgpt(path: Path) -> Iterator[Turn]:
+def _chatgpt(path: Path) -> tuple[list[Turn], list[Broken]]:
+    turns: list[Turn] = []
+    broken: list[Broken] = []
     for item in chatgpt.read(Source(path)):
-        if isinstance(item, SourceMemory) and item.draft.speaker in ("user", "assistant"):
+        if isinstance(item, Broken):
+            broken.append(item)
+        elif isinstance(item, SourceMemory) and item.draft.speaker in ("user", "assistant"):
             speaker: Any = item.draft.speaker
-            yield Turn(speaker, item.draft.content, item.id, item.draft.session_id or "", item.created_at)
+            turns.append(Turn(speaker, item.draft.content, item.id, item.draft.session_id or "", item.created_at))
+    return turns, broken
 
 
 def _text(content: Any, *kinds: str) -> str:
