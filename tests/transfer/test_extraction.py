@@ -92,6 +92,24 @@ def test_what_is_no_prose_is_left_alone(text: str) -> None:
     assert not [sentence for sentence in sentences(text) if classify(sentence)[0]]
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("<a>x</a>I prefer tabs over spaces.<A b='c'>\ny</a>", ["I prefer tabs over spaces."]),
+        ("Vectors of type <T> are slow.<br>\nI prefer lists over vectors.", ["I prefer lists over vectors."]),
+        ("<b><i>We decided to use Redis.</b> I prefer tabs over spaces.", ["I prefer tabs over spaces."]),
+    ],
+)
+def test_what_stands_between_tags_is_left_alone_and_a_tag_alone_hides_nothing(text: str, kept: list[str]) -> None:
+    assert [sentence for sentence in sentences(text) if classify(sentence)[0]] == kept
+
+
+@pytest.mark.parametrize("part", ["<p>", "<p ", "</p>", "<b></i>", "```", "<a1><a2>", ". ", "?!"])
+def test_a_long_paste_takes_no_longer_than_reading_it(part: str) -> None:
+    """By the square of its length none of these would end within the time that a test has."""
+    proposals([Turn("user", part * 400_000 + "\nI prefer tabs over spaces.", "1")])
+
+
 def test_a_message_is_read_sentence_by_sentence() -> None:
     text = "Hi there! I prefer tabs over spaces. Could you fix the build?\n- We deploy on Mondays only."
     assert [p.text for p in proposals([Turn("user", text, "1")])] == [

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from commonplace.cli.support import options, output
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
+from commonplace.cli.support.errors import describe
 from commonplace.cli.support.output import plural
-from commonplace.wire.errors import Fault, ValidationError
+from commonplace.wire.errors import ValidationError
 
 if TYPE_CHECKING:
     from commonplace.transfer.capture import CaptureReport
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _FORMATS = ("auto", "claude-code", "codex", "chatgpt")
 _KNOWN = 20  # memories that a session is told of
 _KNOWN_CHARS = 4_000
+_MAX_HOOK_INPUT = 1 << 20  # characters on stdin
 _ENDS = ("Stop", "PreCompact", "SessionEnd")
 
 commands = Commands()
@@ -99,28 +101,44 @@ def _show(report: CaptureReport, broken: list[str]) -> None:
 
 
 def _answer_hook(run: Session, user: str | None, project: str | None, review: bool) -> None:
-    """Whatever goes wrong is said on stderr and the exit code is 0: memory must never stop anyone's work."""
+    """Whatever goes wrong is said on stderr and the exit code is 0: memory must never stop anyone's work. To Claude
+    Code the code 2, which failures have elsewhere, means that it may not stop yet."""
     try:
-        told = json.loads(sys.stdin.read(1 << 20))
-        if not isinstance(told, dict):
-            raise ValidationError("what Claude Code says to a hook is a JSON object")
-        _ = run.memory
-        event = told.get("hook_event_name")
-        folder = str(told.get("cwd") or "")
-        named = project or PurePath(folder).name or None
-        if event == "SessionStart":
-            known = run(_known(run, named))
-            if known:
-                said = {"hookEventName": "SessionStart", "additionalContext": known}
-                print(json.dumps({"hookSpecificOutput": said}, ensure_ascii=False))
-        elif event in _ENDS:
-            path = Path(str(told.get("transcript_path") or "")).expanduser()
-            last = event == "Stop"
-            run(_capture(run, path, "claude-code", user, named, review, False, last_turn=last))
-        else:
-            raise ValidationError(f"there is nothing to do for the hook {event!r:.40}")
-    except (Fault, ValueError, OSError) as error:
-        print(f"commonplace: {error}", file=sys.stderr)
+        try:
+            _run_hook(run, _read_hook_input(), user, project, review)
+        finally:
+            if "memory" in run.__dict__:  # closed here, where a failure is said like any other
+                run(run.memory.close())
+    except Exception as error:
+        print(f"commonplace: {output.visible(describe(error)[1])}", file=sys.stderr)
+
+
+def _read_hook_input() -> dict[str, Any]:
+    try:
+        told = json.loads(sys.stdin.read(_MAX_HOOK_INPUT)) if sys.stdin is not None else None
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict):
+        raise ValidationError("what Claude Code says to a hook is a JSON object on stdin, and this was none")
+    return told
+
+
+def _run_hook(run: Session, told: dict[str, Any], user: str | None, project: str | None, review: bool) -> None:
+    event, folder, transcript = (told.get(name) for name in ("hook_event_name", "cwd", "transcript_path"))
+    if event != "SessionStart" and event not in _ENDS:
+        raise ValidationError(f"there is nothing to do for the hook {event!r:.40}")
+    named = project or (PurePath(folder).name if isinstance(folder, str) else "") or None
+    if event == "SessionStart":
+        _ = run.memory  # so that what is begun below is ended with it
+        if known := run(_known(run, named)):
+            said = {"hookEventName": "SessionStart", "additionalContext": known}
+            print(json.dumps({"hookSpecificOutput": said}, ensure_ascii=False))
+        return
+    if not isinstance(transcript, str) or not transcript:
+        raise ValidationError("the hook names no transcript_path, so there is nothing to look through")
+    _ = run.memory
+    path, last = Path(transcript).expanduser(), event == "Stop"
+    run(_capture(run, path, "claude-code", user, named, review, False, last_turn=last))
 
 
 async def _known(run: Session, project: str | None) -> str:

@@ -8,6 +8,7 @@ by itself is no memory, and a question is not its answer.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,8 @@ from commonplace.transfer.transcripts import Turn
 
 _MIN_CHARS, _MAX_CHARS = 12, 400
 _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
-_TAGGED = re.compile(r"<([a-z][\w-]*)[^>]*>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_OPENING = re.compile(r"<([a-z][\w-]*)(?:[\s/][^<>]*)?>", re.IGNORECASE)
+_CLOSING = re.compile(r"</([a-z][\w-]*)>", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])|\n+")
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _NOT_PROSE = re.compile(r"^\s*(?:[>$#|{}<]|//|at \w|\w+Error\b|https?://\S+$|[\w./-]+:\d+)")
@@ -102,9 +104,25 @@ def proposals(turns: Sequence[Turn]) -> list[Proposal]:
 
 def sentences(text: str) -> list[str]:
     """The prose of a message: no code, no quotes, no output, nothing in tags."""
-    plain = _TAGGED.sub("\n", _FENCE.sub("\n", text))
+    plain = _without_tagged(_FENCE.sub("\n", text))
     parts = (_BULLET.sub("", part).strip() for part in _SENTENCE.split(plain) if part and not _NOT_PROSE.match(part))
     return [part for part in parts if _MIN_CHARS <= len(part) <= _MAX_CHARS]
+
+
+def _without_tagged(text: str) -> str:
+    """Without what stands between a tag and the next one that closes it. Every closing tag is found once: looking on to
+    the end from each opening one takes hours for a page that somebody pasted."""
+    ends: dict[str, list[int]] = {}
+    for closing in _CLOSING.finditer(text):
+        ends.setdefault(closing[1].lower(), []).append(closing.end())
+    kept, at = [], 0
+    for opening in _OPENING.finditer(text):
+        those = ends.get(opening[1].lower(), [])
+        which = bisect_right(those, opening.end())
+        if opening.start() >= at and which < len(those):
+            kept.append(text[at : opening.start()])
+            at = those[which]
+    return "\n".join([*kept, text[at:]])
 
 
 def classify(sentence: str) -> tuple[str, float]:
