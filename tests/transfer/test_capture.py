@@ -110,6 +110,58 @@ def test_nearly_the_same_words_are_not_written_twice(
     assert bool(report.proposed) is new
 
 
+@pytest.mark.parametrize(
+    ("known", "target", "new"),
+    [
+        ({"user_id": "bob"}, CaptureTarget("agent", user="alice"), True),
+        ({"user_id": "alice"}, CaptureTarget("agent", user="alice"), False),
+        ({"user_id": "bob"}, CaptureTarget("agent"), False),
+        ({}, CaptureTarget("agent", user="alice"), False),
+        ({"project": "atlas"}, CaptureTarget("agent", project="borealis"), True),
+        ({"project": "atlas"}, CaptureTarget("agent", project="atlas"), False),
+        ({"project": "atlas"}, CaptureTarget("agent"), False),
+        ({}, CaptureTarget("agent", project="atlas"), False),
+    ],
+)
+@pytest.mark.parametrize("how", ["remembered", "waiting", "rejected"])
+def test_what_another_person_said_or_of_another_project_hides_nothing(
+    subject: Subject, run: Any, how: str, known: dict[str, str], target: CaptureTarget, new: bool
+) -> None:
+    turns = [Turn("user", "I'm allergic to peanuts.", "1", "s1")]
+    earlier = CaptureTarget(
+        "agent", user=known.get("user_id"), project=known.get("project"), review=how != "remembered"
+    )
+    assert len(run(capture(subject.engine, WHO, turns, "codex", earlier)).proposed) == 1
+    if how == "rejected":
+        (review,) = run(subject.engine.reviews.list(WHO))
+        run(subject.engine.reviews.decide(WHO, review["id"], Decision(False)))
+    later = [replace(turns[0], id="2", session="s2")]
+    assert bool(run(capture(subject.engine, WHO, later, "codex", target)).proposed) is new
+
+
+def test_of_one_transcript_each_person_has_their_own(subject: Subject, run: Any) -> None:
+    for user in ("alice", "bob"):
+        report = run(capture(subject.engine, WHO, TURNS, "codex", CaptureTarget("agent", user=user, review=False)))
+        assert (report.written, dict(report.left_out.counts)) == (2, {})
+    assert [memory.user_id for memory in run(subject.list())] == ["bob", "bob", "alice", "alice"]
+
+
+def test_however_many_people_say_the_same_nobodys_is_written_twice(subject: Subject, run: Any) -> None:
+    people = [f"person-{number}" for number in range(12)]
+    for session in ("s1", "s2"):
+        turns = [Turn("user", "I'm allergic to peanuts.", "1", session)]
+        for user in people:
+            run(capture(subject.engine, WHO, turns, "codex", CaptureTarget("agent", user=user, review=False)))
+    assert sorted(memory.user_id or "" for memory in run(subject.list())) == sorted(people)
+
+
+@pytest.mark.slow
+def test_of_a_long_conversation_all_is_proposed(subject: Subject, run: Any) -> None:
+    turns = [Turn("user", f"We use shelf {number} of rack {number}.", str(number)) for number in range(1_500)]
+    report = run(capture(subject.engine, WHO, turns, "codex", CaptureTarget("agent", review=False)))
+    assert (report.written, dict(report.left_out.counts)) == (1_500, {})
+
+
 def test_said_twice_in_one_conversation_it_is_proposed_once(subject: Subject, run: Any) -> None:
     turns = [Turn("user", "I prefer tabs over spaces.", "1"), Turn("user", "I really prefer tabs over spaces.", "2")]
     report = run(capture(subject.engine, WHO, turns, "codex", TARGET))
@@ -159,3 +211,22 @@ def test_a_report_holds_no_secret(subject: Subject, run: Any, start: str, dry_ru
     assert "REDACTED" in document["proposed"][0]["content"]
     assert document["left_out"][0]["reason"] == "it was said twice"
     assert secret[:8] not in repr(document)
+
+
+def test_what_a_correction_answers_holds_not_even_half_a_secret(subject: Subject, run: Any) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    for said in (f"{'Hello. ' * 26}Use {secret} to log in.", f"{'x' * 30_000} {secret}", f"Use\n{secret}\nto log in."):
+        turns = [Turn("assistant", said, "1"), Turn("user", f"No, the port is {len(said)}, not 8080.", "2")]
+        run(capture(subject.engine, WHO, turns, "codex", CaptureTarget("agent", review=False)))
+    kept = run(subject.list())
+    assert [len(memory.metadata["answers"]) <= 200 for memory in kept] == [True] * 3
+    assert secret[:8] not in repr(kept)
+
+
+def test_a_secret_does_not_make_the_same_sentence_another_one(subject: Subject, run: Any) -> None:
+    """Compared, and embedded, is what would be kept."""
+    secret = "ghp_" + "a1B2" * 9
+    target = CaptureTarget("agent", review=False)
+    for session in ("s1", "s2"):
+        report = run(capture(subject.engine, WHO, [Turn("user", f"Remember: {secret}", "1", session)], "codex", target))
+    assert dict(report.left_out.counts) == {"it is remembered already": 1}

@@ -107,12 +107,12 @@ def test_what_stands_between_tags_is_left_alone_and_a_tag_alone_hides_nothing(te
 @pytest.mark.parametrize("part", ["<p>", "<p ", "</p>", "<b></i>", "```", "<a1><a2>", ". ", "?!"])
 def test_a_long_paste_takes_no_longer_than_reading_it(part: str) -> None:
     """By the square of its length none of these would end within the time that a test has."""
-    proposals([Turn("user", part * 400_000 + "\nI prefer tabs over spaces.", "1")])
+    proposals([Turn("user", part * 400_000 + "\nI prefer tabs over spaces.", "1")], str)
 
 
 def test_a_message_is_read_sentence_by_sentence() -> None:
     text = "Hi there! I prefer tabs over spaces. Could you fix the build?\n- We deploy on Mondays only."
-    assert [p.text for p in proposals([Turn("user", text, "1")])] == [
+    assert [p.text for p in proposals([Turn("user", text, "1")], str)] == [
         "I prefer tabs over spaces.",
         "We deploy on Mondays only.",
     ]
@@ -120,15 +120,15 @@ def test_a_message_is_read_sentence_by_sentence() -> None:
 
 def test_only_what_people_say_counts() -> None:
     turns = [Turn("assistant", "I prefer tabs over spaces. We decided to use Redis.", "1")]
-    assert proposals(turns) == []
+    assert proposals(turns, str) == []
 
 
 def test_a_correction_knows_what_it_answers() -> None:
     turns = [Turn("assistant", "The server listens on\nport 8080.", "1"), Turn("user", "No, the port is 8420.", "2")]
-    (found,) = proposals(turns)
-    assert (found.kind, found.answers) == ("correction", "The server listens on port 8080.")
+    (found,) = proposals(turns, str)
+    assert (found.kind, found.answers) == ("correction", "The server listens on\nport 8080.")
 
 
 def test_the_same_words_count_once() -> None:
     turns = [Turn("user", "I prefer tabs over spaces.", "1"), Turn("user", "I PREFER tabs, over spaces!", "2")]
-    assert len(proposals(turns)) == 1
+    assert len(proposals(turns, str)) == 1

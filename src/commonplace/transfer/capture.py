@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
 
-from commonplace.engine import BatchItem, Draft, Engine, draft_document, says_the_same
+from commonplace.engine import MAX_BATCH, BatchItem, Draft, Engine, NearDuplicates, draft_document
 from commonplace.transfer.extraction import Proposal, proposals
 from commonplace.transfer.report import Reasons
 from commonplace.transfer.transcripts import Turn
@@ -17,6 +18,7 @@ from commonplace.wire.errors import Fault
 from commonplace.wire.record import Principal
 
 DIALECT = "import"
+_ANSWERED_CHARS = 200
 _KEYS = uuid.UUID("3f1d9a52-6f0e-5b7c-8a43-0c5f2f6b7a11")
 
 
@@ -49,46 +51,84 @@ async def capture(
 ) -> CaptureReport:
     """Propose what people said in these turns; what is known, waits for a reviewer or was turned down by one is not
     said twice."""
-    report = CaptureReport(dry_run)
-    reviews = await engine.reviews.list(who, None)
-    known = {review["id"] for review in reviews}
-    told = [(text, review) for review in reviews if (text := _proposed_text(review, target.agent))]
+    proposer = _Proposer(engine, who, source, target, CaptureReport(dry_run), await engine.reviews.list(who, None))
+    found = await asyncio.to_thread(proposals, turns, proposer.redact)
+    await proposer.propose(found)
+    return proposer.report
 
-    def shown(proposal: Proposal) -> str:
+
+class _Proposer:
+    """Stages or writes what is new, as often as it is given something."""
+
+    def __init__(
+        self, engine: Engine, who: Principal, source: str, target: CaptureTarget, report: CaptureReport,
+        reviews: Sequence[dict[str, Any]],
+    ) -> None:  # fmt: skip
+        self.report = report
+        self._engine = engine
+        self._who = who
+        self._source = source
+        self._target = target
+        self._said = NearDuplicates[Proposal]()
+        self._known = {review["id"] for review in reviews}
+        self._told = NearDuplicates[tuple[str, str]]()
+        for review in reviews:
+            if (earlier := _proposed(review, target.agent)) is not None:
+                self._told.add(earlier, (review["status"], review["id"]))
+
+    def redact(self, text: str) -> str:
+        return self._engine.redactor.text(text)[0]
+
+    def _shown(self, proposal: Proposal) -> str:
         """As it would be kept: a report is printed and logged, so no secret may be in it."""
-        return engine.redactor.text(proposal.text)[0]
+        return self.redact(proposal.text)
 
-    fresh: list[tuple[Proposal, Draft, str]] = []
-    for proposal in proposals(turns):
-        draft = _draft(proposal, source, target)
-        same = {review["status"]: review["id"] for text, review in told if says_the_same(draft.content, text)}
-        if any(says_the_same(draft.content, other.content) for _, other, _ in fresh):
-            report.left_out.add("it was said twice", shown(proposal)[:60])
-        elif "pending" in same:
-            report.left_out.add("it waits for a reviewer already", shown(proposal)[:60])
-        elif "rejected" in same:
-            report.left_out.add("a reviewer turned it down", shown(proposal)[:60])
-        elif await engine.imports.near_duplicate(who, draft) is not None:
-            report.left_out.add("it is remembered already", shown(proposal)[:60])
+    async def propose(self, found: Sequence[Proposal]) -> None:
+        fresh = await self._fresh(found)
+        if self.report.dry_run:
+            self.report.proposed += [_told(proposal, self._shown) for proposal, _, _ in fresh]
         else:
-            fresh.append((proposal, draft, same.get("expired", "")))
-    if dry_run:
-        report.proposed = [_told(proposal, shown) for proposal, _, _ in fresh]
-        return report
-    items = [_item(proposal, draft, target, expired) for proposal, draft, expired in fresh]
-    for (proposal, _, _), done in zip(fresh, await engine.remember_many(who, items) if items else (), strict=True):
-        if isinstance(done, Fault):
-            report.left_out.add(done.message, shown(proposal)[:60])
-        elif done.review_id in known:  # approved as edited, or its words were erased
-            report.left_out.add("it was proposed before, and decided", shown(proposal)[:60])
-        elif done.review_id is None and done.memory is None:
-            report.left_out.add("it was captured before, and was forgotten here since", shown(proposal)[:60])
-        else:
-            report.proposed.append(_told(proposal, shown))
-            report.staged += done.review_id is not None
-            report.written += done.review_id is None
-            report.redacted.update(done.redacted)
-    return report
+            await self._write(fresh)
+
+    async def _fresh(self, found: Sequence[Proposal]) -> list[tuple[Proposal, Draft, str]]:
+        fresh: list[tuple[Proposal, Draft, str]] = []
+        for proposal in found:
+            draft = _draft(proposal, self._source, self._target, self._engine)
+            # What is known has no secret in it, and what looks for it may send the text to somebody's embedder.
+            clean = replace(draft, content=self._shown(proposal))
+            same = dict(self._told.of(clean))
+            if any(self._said.of(clean)):
+                self._leave_out("it was said twice", proposal)
+            elif "pending" in same:
+                self._leave_out("it waits for a reviewer already", proposal)
+            elif "rejected" in same:
+                self._leave_out("a reviewer turned it down", proposal)
+            elif await self._engine.imports.near_duplicate(self._who, clean) is not None:
+                self._leave_out("it is remembered already", proposal)
+            else:
+                fresh.append((proposal, draft, same.get("expired", "")))
+                self._said.add(clean, proposal)
+        return fresh
+
+    async def _write(self, fresh: Sequence[tuple[Proposal, Draft, str]]) -> None:
+        items = [_item(proposal, draft, self._target, expired) for proposal, draft, expired in fresh]
+        chunks = [items[start : start + MAX_BATCH] for start in range(0, len(items), MAX_BATCH)]
+        outcomes = [each for chunk in chunks for each in await self._engine.remember_many(self._who, chunk)]
+        for (proposal, _, _), done in zip(fresh, outcomes, strict=True):
+            if isinstance(done, Fault):
+                self._leave_out(done.message, proposal)
+            elif done.review_id in self._known:  # approved as edited, or its words were erased
+                self._leave_out("it was proposed before, and decided", proposal)
+            elif done.review_id is None and done.memory is None:
+                self._leave_out("it was captured before, and was forgotten here since", proposal)
+            else:
+                self.report.proposed.append(_told(proposal, self._shown))
+                self.report.staged += done.review_id is not None
+                self.report.written += done.review_id is None
+                self.report.redacted.update(done.redacted)
+
+    def _leave_out(self, reason: str, proposal: Proposal) -> None:
+        self.report.left_out.add(reason, self._shown(proposal)[:60])
 
 
 def _told(proposal: Proposal, shown: Callable[[Proposal], str]) -> dict[str, Any]:
@@ -97,7 +137,8 @@ def _told(proposal: Proposal, shown: Callable[[Proposal], str]) -> dict[str, Any
 
 def _item(proposal: Proposal, draft: Draft, target: CaptureTarget, expired: str) -> BatchItem:
     """`expired` is a review of the same that nobody decided: this is another request than that was."""
-    said = "\0".join(filter(None, (target.agent, proposal.turn.session, proposal.turn.id, proposal.text, expired)))
+    turn, person = proposal.turn, f"user {target.user}" if target.user else ""
+    said = "\0".join(filter(None, (target.agent, person, turn.session, turn.id, proposal.text, expired)))
     reasoning = f"said in a conversation; taken for a {proposal.kind}"
     return BatchItem(
         draft, f"capture-{uuid.uuid5(_KEYS, said)}", draft_document(draft) if target.review else None,
@@ -105,9 +146,11 @@ def _item(proposal: Proposal, draft: Draft, target: CaptureTarget, expired: str)
     )  # fmt: skip
 
 
-def _draft(proposal: Proposal, source: str, target: CaptureTarget) -> Draft:
+def _draft(proposal: Proposal, source: str, target: CaptureTarget, engine: Engine) -> Draft:
     turn = proposal.turn
-    metadata = {"answers": proposal.answers} if proposal.answers else {}
+    # Cut after its secrets are out: half of one is not known for what it is.
+    answers = " ".join(engine.redactor.shown(proposal.answers).split())[:_ANSWERED_CHARS]
+    metadata = {"answers": answers} if answers else {}
     captured = {"session": turn.session, "turn": turn.id, "rule": proposal.kind}
     return Draft(
         target.agent, "semantic", proposal.text, kind=proposal.kind, user_id=target.user, tags=["captured"],
@@ -118,8 +161,13 @@ def _draft(proposal: Proposal, source: str, target: CaptureTarget) -> Draft:
     )  # fmt: skip
 
 
-def _proposed_text(review: dict[str, Any], agent: str) -> str:
+def _proposed(review: dict[str, Any], agent: str) -> Draft | None:
+    """What a review asks to remember for this agent, as far as it takes to tell whether something says the same."""
     request = review.get("request")
-    own = review.get("operation") == "remember" and review.get("agent_id") == agent and isinstance(request, dict)
-    text = request.get("content") if own and isinstance(request, dict) else None
-    return text if isinstance(text, str) else ""
+    if review.get("operation") != "remember" or review.get("agent_id") != agent or not isinstance(request, dict):
+        return None
+    text, metadata = request.get("content"), request.get("metadata")
+    project = metadata.get("project") if isinstance(metadata, dict) else None
+    if not isinstance(text, str) or not text:
+        return None
+    return Draft(agent, "semantic", text, user_id=request.get("user_id"), project=project)

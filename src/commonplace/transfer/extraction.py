@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from commonplace.transfer.transcripts import Turn
@@ -86,19 +86,19 @@ class Proposal:
     answers: str = ""  # what was said just before, which a correction is about
 
 
-def proposals(turns: Sequence[Turn]) -> list[Proposal]:
-    """Of all that people said, in order; each wording once."""
+def proposals(turns: Sequence[Turn], redact: Callable[[str], str]) -> list[Proposal]:
+    """Of all that people said, in order; each wording once. `redact` takes the secrets out of a text."""
     found: dict[str, Proposal] = {}
     before = ""
     for turn in turns:
         if turn.speaker == "user":
-            for sentence in sentences(turn.text):
+            for sentence in sentences_outside_secrets(turn.text, redact):
                 kind, confidence = classify(sentence)
                 if kind and (key := _folded(sentence)) not in found:
                     answers = before if kind == "correction" else ""
-                    found[key] = Proposal(kind, sentence, confidence, turn, answers)
+                    found[key] = Proposal(kind, sentence, confidence, turn, answers=answers)
         else:
-            before = " ".join(turn.text.split())[:200]
+            before = turn.text
     return list(found.values())
 
 
@@ -107,6 +107,15 @@ def sentences(text: str) -> list[str]:
     plain = _without_tagged(_FENCE.sub("\n", text))
     parts = (_BULLET.sub("", part).strip() for part in _SENTENCE.split(plain) if part and not _NOT_PROSE.match(part))
     return [part for part in parts if _MIN_CHARS <= len(part) <= _MAX_CHARS]
+
+
+def sentences_outside_secrets(text: str, redact: Callable[[str], str]) -> list[str]:
+    """Without those that are part of a larger secret: a line of a pasted key, seen alone, looks like none."""
+    whole = redact(text)
+    if whole == text:
+        return sentences(text)
+    left = set(sentences(whole))
+    return [sentence for sentence in sentences(text) if redact(sentence) in left]
 
 
 def _without_tagged(text: str) -> str:

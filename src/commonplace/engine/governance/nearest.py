@@ -41,9 +41,17 @@ def shared_words(one: str, two: str) -> bool:
 
 def overlap(one: str, two: str) -> float:
     """How much of the words of both stands in both, from 0 to 1."""
-    words = [frozenset(text.decode(text.terms(each))[0].tolist()) for each in (one, two)]
-    both = words[0] | words[1]
-    return len(words[0] & words[1]) / len(both) if both else 0.0
+    return share(words(one), words(two))
+
+
+def words(content: str) -> frozenset[int]:
+    return frozenset(text.decode(text.terms(content))[0].tolist())
+
+
+def share(one: frozenset[int], two: frozenset[int]) -> float:
+    in_both = len(one & two)
+    every = len(one) + len(two) - in_both
+    return in_both / every if every else 0.0
 
 
 def _folded(content: str) -> str:
@@ -66,8 +74,8 @@ async def nearest(core: Core, proposed: Memory, beside: Sequence[str] = ()) -> l
     return [each.document for each in await neighbours(core, proposed, beside)]
 
 
-async def neighbours(core: Core, proposed: Memory, beside: Sequence[str] = ()) -> list[Neighbour]:
-    """At most five live memories of the same agent that are near it, the most similar first, and all that it says it
+async def neighbours(core: Core, proposed: Memory, beside: Sequence[str] = (), most: int = NEAREST) -> list[Neighbour]:
+    """At most so many live memories of the same agent that are near it, the most similar first, and all that it says it
     supersedes. Of `beside`, which the review shows anyway, none."""
     sought, tenant = passages(proposed)[0], proposed.tenant
     reach = Reach(tenant, (proposed.agent_id,), now=core.clock())
@@ -79,7 +87,7 @@ async def neighbours(core: Core, proposed: Memory, beside: Sequence[str] = ()) -
             reach,
             sought,
             encoded[0].vector if encoded else None,
-            NEAREST + len(beside) + 1,
+            most + len(beside) + 1,
             info.generation if info else None,
         )
         return [(_similarity(c.dense, sought, c.memory), c.memory) for c in await core.primary.search(wanted)]
@@ -88,7 +96,7 @@ async def neighbours(core: Core, proposed: Memory, beside: Sequence[str] = ()) -
     found = [(score, m) for score, m in await core.retry_on_conflict(search) if m.id not in hidden and score >= LEAST]
     found.sort(key=lambda pair: (-pair[0], pair[1].id))
     named = [ref for ref in proposed.supersedes if ref not in hidden]
-    shown = found[:NEAREST]
+    shown = found[:most]
     known = {m.id for _, m in shown}
     for memory in await _named(core, proposed, named):
         if memory.id not in known:

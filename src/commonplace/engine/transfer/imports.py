@@ -32,6 +32,7 @@ from commonplace.engine.memory.write import (
 )
 from commonplace.engine.palaces.palaces import Palace, Palaces
 from commonplace.engine.transfer.exports import IMPORT
+from commonplace.engine.transfer.near_duplicates import is_near_duplicate
 from commonplace.engine.transfer.originals import as_imported, as_original, common_versions, with_aliases
 from commonplace.engine.types import BatchItem, Draft, Receipt, Statement
 from commonplace.stores.base import Entry, Record, Transaction
@@ -43,7 +44,7 @@ from commonplace.wire.record import Memory, Principal, replace_fields
 _LEDGER_PAGE = 1000
 _CHANGED_HERE = "a memory with this id is here and says something else; forget that one first, or keep it"
 _ERASED_HERE = "it was erased here"
-_SAME_WORDS = 0.8  # of all words of two texts
+_MAX_ALIKE = 100  # memories that are compared with one that is proposed
 _DRAFTED = tuple(name for name in Draft.__slots__ if name not in ("embedding", "created_at"))
 
 
@@ -197,14 +198,13 @@ class Imports:
             await next_version(self._core, who, memory.agent_id, memory.id, change, memory.version)
 
     async def near_duplicate(self, who: Principal, draft: Draft) -> str | None:
-        """The id of a memory that the caller may see and that says the same in nearly the same words; one that differs
-        in a number or a negation says something else."""
+        """The id of a memory that the caller may see and that says the same."""
         self._core.require(who, draft.agent_id, "writer")
-        near = await nearest.neighbours(self._core, new_memory(who, draft, self._core.clock()))
-        for memory in await self._core.policies.shown(who, [each.memory for each in near]):
-            if says_the_same(draft.content, memory.content):
-                return memory.id
-        return None
+        proposed = new_memory(who, draft, self._core.clock())
+        # Those of other people in the same words come as near, and are left out afterwards.
+        near = await nearest.neighbours(self._core, proposed, most=_MAX_ALIKE)
+        alike = [each.memory for each in near if is_near_duplicate(proposed, each.memory)]
+        return next((memory.id for memory in await self._core.policies.shown(who, alike)), None)
 
     # statements and palaces
 
@@ -256,12 +256,6 @@ class Imports:
         except Fault as fault:
             return Outcome("left_out", fault.message)
         return Outcome("written")
-
-
-def says_the_same(one: str, other: str) -> bool:
-    """Whether two texts share nearly all their words, and differ neither in a number nor in a negation."""
-    memories = [Memory("", "", "", "semantic", text) for text in (one, other)]
-    return nearest.relation(*memories) != "contradicts" and nearest.overlap(one, other) >= _SAME_WORDS
 
 
 def _common(here: Sequence[Memory], there: Sequence[Memory]) -> int | None:
