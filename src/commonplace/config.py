@@ -151,6 +151,7 @@ class Config:
     agent: str = DEFAULT_AGENT
     embedder: str = "encoder"
     judge: str = "auto"  # says whether a memory answers a question; "none" turns it off
+    extractor: str = "rules"  # finds what `capture` proposes; "llm://…" has a language model choose, too
     store: str | None = None  # a URL; None is the embedded store in `data`
     stores: tuple[str, ...] = ()  # URLs, the first of which is that store and the others have copies
     index_mb: int = 512  # of memory for what each process keeps of its indexes

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_endpoint import serving_chat
 
 Cli = Callable[..., Any]
 
@@ -200,6 +201,30 @@ def test_a_failure_that_nobody_thought_of_does_not_stop_the_work_either(
     assert (done.code, done.out) == (0, "")
     assert done.err.startswith("commonplace: ")
     assert "no such luck" in done.err
+
+
+def test_a_language_model_chooses_where_one_is_configured_and_never_stops_the_work(
+    cli: Cli, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with transcript.open("a") as file:
+        said = {"role": "user", "content": "The blue server is in Bergen."}
+        print(json.dumps({"type": "user", "message": said, "uuid": "u9", "sessionId": "s1"}), file=file)
+    assert cli("capture", str(transcript), "--dry-run", "--json").json["note"] is None
+    with serving_chat() as endpoint:
+        endpoint.says = '{"keep": {"1": "fact"}}'
+        monkeypatch.setenv("COMMONPLACE_EXTRACTOR", endpoint.spec())
+        done = cli("capture", "--hook", stdin=hook("Stop", transcript))
+        assert (done.code, done.out, done.err) == (0, "", "")
+        assert reviews(cli) == ["We deploy on Mondays only.", "The blue server is in Bergen."]
+        endpoint.status = 500
+        foreseen = cli("capture", str(transcript), "--dry-run")
+        assert "refused (HTTP 500); the rest was found by rules alone" in foreseen.err
+        failed = cli("capture", "--hook", stdin=hook("PreCompact", transcript))
+        assert (failed.code, failed.out) == (0, "")
+        assert failed.err.startswith("commonplace: the extractor llm://127.0.0.1")
+    assert len(reviews(cli)) == 3
+    monkeypatch.setenv("COMMONPLACE_EXTRACTOR", "gpt")
+    assert "there is no extractor 'gpt'" in cli("capture", str(transcript)).err
 
 
 SETTINGS = ['{"model": "opus"}', '{\r\n  "hooks": {"Stop": []} // mine\r\n}', "", None]

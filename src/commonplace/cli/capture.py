@@ -40,8 +40,9 @@ def capture(
 ) -> Answer | None:
     """Propose what people said in a transcript as memories, for someone to approve.
 
-    Preferences, decisions, corrections, facts and what they asked to remember, found by rules and without a language
-    model (English only). What is remembered or proposed already is left out.
+    Preferences, decisions, corrections, facts and what they asked to remember, found by rules (English only) and,
+    where the setting `extractor` names one, by a language model, too. What is remembered or proposed already is left
+    out.
 
     \b
     Example:
@@ -65,7 +66,9 @@ async def _capture(
     run: Session, file: Path, format: str, user: str | None, project: str | None, review: bool, dry_run: bool,
     *, last_turn: bool = False,
 ) -> tuple[CaptureReport, list[str]]:  # fmt: skip
+    from commonplace import config
     from commonplace.transfer.capture import CaptureTarget, capture
+    from commonplace.transfer.llm_extraction import open_extractor
     from commonplace.transfer.transcripts import read_transcript
 
     found, turns, broken = read_transcript(file, format)
@@ -73,7 +76,9 @@ async def _capture(
         spoken = [at for at, turn in enumerate(turns) if turn.speaker == "user"]
         turns = turns[max(spoken[-1] - 1, 0) :] if spoken else []
     target = CaptureTarget(run.memory.agent_id, user, project, review)
-    report = await capture(await run.memory.engine(), OPERATOR, turns, found, target, dry_run=dry_run)
+    extractor = open_extractor(config.load(data=run.data, agent=run.agent).extractor)
+    engine = await run.memory.engine()
+    report = await capture(engine, OPERATOR, turns, found, target, dry_run=dry_run, extractor=extractor)
     return report, [str(each) for each in broken]
 
 
@@ -95,6 +100,8 @@ def _show(report: CaptureReport, broken: list[str]) -> None:
         output.note(f"left out {each['count']:,}: {each['reason']} ({'; '.join(each['examples'])})")
     for said in broken[:5]:
         output.note(f"left out: {said}")
+    if report.note:
+        output.note(report.note)
 
 
 # hooks of Claude Code
@@ -138,7 +145,9 @@ def _run_hook(run: Session, told: dict[str, Any], user: str | None, project: str
         raise ValidationError("the hook names no transcript_path, so there is nothing to look through")
     _ = run.memory
     path, last = Path(transcript).expanduser(), event == "Stop"
-    run(_capture(run, path, "claude-code", user, named, review, False, last_turn=last))
+    report, _ = run(_capture(run, path, "claude-code", user, named, review, False, last_turn=last))
+    if report.note:
+        print(f"commonplace: {output.visible(report.note)}", file=sys.stderr)
 
 
 async def _known(run: Session, project: str | None) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from commonplace.engine import MAX_BATCH, BatchItem, Draft, Engine, NearDuplicates, draft_document
 from commonplace.transfer.extraction import Proposal, proposals
+from commonplace.transfer.llm_extraction import LLMExtractor
 from commonplace.transfer.report import Reasons
 from commonplace.transfer.transcripts import Turn
 from commonplace.wire.errors import Fault
@@ -38,22 +39,27 @@ class CaptureReport:
     written: int = 0
     left_out: Reasons = field(default_factory=Reasons)
     redacted: Counter[str] = field(default_factory=Counter)
+    note: str | None = None  # what went wrong with a language model that was asked
 
     def document(self) -> dict[str, Any]:
         return {
             "dry_run": self.dry_run, "proposed": self.proposed, "staged": self.staged, "written": self.written,
-            "left_out": self.left_out.as_documents(), "redacted": dict(self.redacted),
+            "left_out": self.left_out.as_documents(), "redacted": dict(self.redacted), "note": self.note,
         }  # fmt: skip
 
 
 async def capture(
-    engine: Engine, who: Principal, turns: Sequence[Turn], source: str, target: CaptureTarget, *, dry_run: bool = False
-) -> CaptureReport:
+    engine: Engine, who: Principal, turns: Sequence[Turn], source: str, target: CaptureTarget, *, dry_run: bool = False,
+    extractor: LLMExtractor | None = None,
+) -> CaptureReport:  # fmt: skip
     """Propose what people said in these turns; what is known, waits for a reviewer or was turned down by one is not
     said twice."""
     proposer = _Proposer(engine, who, source, target, CaptureReport(dry_run), await engine.reviews.list(who, None))
     found = await asyncio.to_thread(proposals, turns, proposer.redact)
-    await proposer.propose(found)
+    await proposer.propose(found)  # before a model is asked, which may take longer than a hook is let live
+    if extractor is not None:
+        more, proposer.report.note = await asyncio.to_thread(extractor.proposals, turns, found, proposer.redact)
+        await proposer.propose(more)
     return proposer.report
 
 
@@ -139,7 +145,7 @@ def _item(proposal: Proposal, draft: Draft, target: CaptureTarget, expired: str)
     """`expired` is a review of the same that nobody decided: this is another request than that was."""
     turn, person = proposal.turn, f"user {target.user}" if target.user else ""
     said = "\0".join(filter(None, (target.agent, person, turn.session, turn.id, proposal.text, expired)))
-    reasoning = f"said in a conversation; taken for a {proposal.kind}"
+    reasoning = f"said in a conversation; taken for a {proposal.kind}{f' by {proposal.by}' if proposal.by else ''}"
     return BatchItem(
         draft, f"capture-{uuid.uuid5(_KEYS, said)}", draft_document(draft) if target.review else None,
         reasoning if target.review else None,
@@ -152,6 +158,7 @@ def _draft(proposal: Proposal, source: str, target: CaptureTarget, engine: Engin
     answers = " ".join(engine.redactor.shown(proposal.answers).split())[:_ANSWERED_CHARS]
     metadata = {"answers": answers} if answers else {}
     captured = {"session": turn.session, "turn": turn.id, "rule": proposal.kind}
+    captured |= {"by": proposal.by} if proposal.by else {}
     return Draft(
         target.agent, "semantic", proposal.text, kind=proposal.kind, user_id=target.user, tags=["captured"],
         project=target.project or (PurePath(turn.folder).name or None), session_id=turn.session or None, speaker="user",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from commonplace.transfer.transcripts import Turn
 
+KINDS = ("note", "correction", "decision", "preference", "fact")
 _MIN_CHARS, _MAX_CHARS = 12, 400
 _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
 _OPENING = re.compile(r"<([a-z][\w-]*)(?:[\s/][^<>]*)?>", re.IGNORECASE)
@@ -79,11 +80,12 @@ _RULES: tuple[tuple[str, float, re.Pattern[str]], ...] = tuple(
 class Proposal:
     """Something to remember: the words as they were said, and the rule that found them."""
 
-    kind: str  # note, correction, decision, preference or fact
+    kind: str  # one of KINDS
     text: str
     confidence: float
     turn: Turn
-    answers: str = ""  # what was said just before, which a correction is about
+    by: str = ""  # who found it, where that were no rules
+    answers: str = ""  # all that was said just before, which a correction is about
 
 
 def proposals(turns: Sequence[Turn], redact: Callable[[str], str]) -> list[Proposal]:
@@ -132,6 +134,11 @@ def _without_tagged(text: str) -> str:
             kept.append(text[at : opening.start()])
             at = those[which]
     return "\n".join([*kept, text[at:]])
+
+
+def is_question(sentence: str) -> bool:
+    """Also one without a mark."""
+    return any(each.search(_straight(sentence)) for each in (_QUESTION, _ASKED))
 
 
 def classify(sentence: str) -> tuple[str, float]:
