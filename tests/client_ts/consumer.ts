@@ -6,6 +6,9 @@ export async function use(client: Commonplace): Promise<Memory[]> {
   const found = await client.recall({ agent_id: "a", query: "x", k: 3 });
   const first: number | undefined = found.results[0]?.score;
   await client.call("kg_query", { query: { agent_id: "a", subject: String(first ?? kept.id) } });
+  const file: string = await client.call("export", { query: { agent_id: "a" } });
+  const report: Schemas["ImportResponse"] = await client.call("import", { query: { dry_run: true }, body: file });
+  report.written;
   const all: Memory[] = [];
   for await (const memory of client.list({ agent_id: "a" })) all.push(memory);
 
@@ -19,6 +22,8 @@ export async function use(client: Commonplace): Promise<Memory[]> {
   await client.call("kg_query", {});
   // @ts-expect-error an operation without a body
   await client.call("health", { body: {} });
+  // @ts-expect-error a file that is no text
+  await client.call("import", { body: {} });
   // @ts-expect-error a field that an answer does not have
   found.hits;
   return all;

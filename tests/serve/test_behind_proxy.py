@@ -139,7 +139,8 @@ def test_a_stranger_is_no_proxy(open_server: ServerProcess, name: str) -> None:
     for method, path in (
         ("POST", "/v0/remember"), ("POST", "/v0/rpc"), ("POST", "/amp/store"), ("POST", "/mrp/request"),
         ("GET", "/openwop/memory"), ("POST", "/mcp"), ("POST", "/v1/embeddings"), ("GET", "/healthz"),
-        ("GET", "/ui/inbox"), ("GET", "/v0/reviews/stream"), ("GET", "/nothing"),
+        ("GET", "/ui/inbox"), ("GET", "/v0/reviews/stream"), ("GET", "/v0/export"), ("POST", "/v0/import"),
+        ("GET", "/nothing"),
     ):  # fmt: skip
         answer = open_server.call(method, path, body if method == "POST" else None, headers={name: CLAIMS[name]})
         assert answer.status == 403, path

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any
 from urllib.parse import quote, urlencode
 from uuid import uuid4
@@ -15,6 +17,8 @@ from conftest import AGENTS, TENANTS, TokenServer
 from server_process import PROTOCOLS, Answer
 
 from commonplace.serve.routes import Route
+from commonplace.transfer import records
+from commonplace.transfer.export_file import encode
 
 ROUTES = {route.operation: route for protocol in PROTOCOLS for route in protocol.routes}
 MISSING = "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f"
@@ -83,6 +87,16 @@ def mrp(type: str, **fields: Any) -> dict[str, Any]:
     return {"type": type, "version": "0.1", "header": header, **rest}
 
 
+def exported(agent: str, at: AgentData) -> bytes:
+    """A file that says something of a memory."""
+    memory = {"agent_id": agent, "id": at.memory, "record": "memory", "versions": [{
+        "content": "planted", "created_at": 1, "type": "semantic", "updated_at": 1}]}  # fmt: skip
+    lines = [encode(records.header(None, None)), encode(memory)]
+    amounts = Counter(memory=1, version=1, statement=0, palace=0)
+    manifest = records.manifest(amounts, len(lines), sha256(b"".join(lines)).hexdigest())
+    return b"".join([*lines, encode(manifest)])
+
+
 ATTEMPTS: dict[str, Make] = {
     "remember": posted(type="semantic", content="planted"),
     "remember_batch": lambda own, agent, at: Attempt(
@@ -132,6 +146,8 @@ ATTEMPTS: dict[str, Make] = {
     "stores": lambda own, agent, at: Attempt(),
     "lifecycle_show": lambda own, agent, at: Attempt({"id": at.memory}),
     "undo": lambda own, agent, at: Attempt(body={"ids": [at.memory, at.other], "agent_id": agent}),
+    "export": lambda own, agent, at: Attempt(query={"agent_id": agent, "user_id": at.word}),
+    "import": lambda own, agent, at: Attempt(body=exported(agent, at)),
     "kg_assert": posted(subject=word, predicate="is_under", object="the planted"),
     "kg_query": lambda own, agent, at: Attempt(query={"agent_id": agent, "subject": at.word}),
     "kg_history": lambda own, agent, at: Attempt(query={"agent_id": agent, "subject": at.word}),

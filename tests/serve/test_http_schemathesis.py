@@ -24,6 +24,13 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
 ]
+
+
+@schemathesis.serializer("application/x-ndjson")
+def lines(ctx: Any, text: Any) -> bytes:
+    return str(text).encode("utf-8", "surrogatepass")
+
+
 SCHEMA = schemathesis.openapi.from_dict(openapi.document(PROTOCOLS))
 OPERATIONS = {result.ok().definition.raw["operationId"]: result.ok() for result in SCHEMA.get_all_operations()}
 

@@ -117,6 +117,36 @@ def test_a_rule_holds_whichever_way_it_comes(place: Place, way: str) -> None:
     assert "quagga" not in everything(place, agent)
 
 
+def _import(at: Place, data: bytes) -> str:
+    file = at.data / f"{uuid.uuid4().hex}.jsonl"
+    file.write_bytes(data)
+    return at.command("import", str(file))
+
+
+IMPORTS: dict[str, Callable[[Place, bytes], str]] = {
+    "import": lambda at, data: at.server.post("/v0/import", data).body.decode(),
+    "CLI import": _import,
+}
+
+
+@pytest.mark.parametrize("way", IMPORTS)
+def test_a_rule_holds_for_what_is_imported(place: Place, tmp_path: Path, way: str) -> None:
+    """A history cannot wait for a reviewer: what a rule wants reviewed is left out as well."""
+    agent = f"agent-{uuid.uuid4().hex[:8]}"
+    with run_server(tmp_path) as elsewhere:
+        for text in ("it is a zebra", "it is an okapi", "it is a quagga", "it is a yak"):
+            elsewhere.post("/v0/remember", said(agent, text))
+        data = elsewhere.get("/v0/export").body
+    answer = IMPORTS[way](place, data)
+    assert "'rejected' refuses" in answer, answer
+    assert "reviewed" in answer, answer
+    shown = everything(place, agent)
+    assert "it is a yak" in shown
+    assert "REDACTED:redacted" in shown
+    assert not [word for word in ("zebra", "okapi", "quagga") if word in shown]
+    assert place.reviews(agent) == []
+
+
 FORGETS: dict[str, Callable[[Place, str, str], str]] = {
     "memorywire": lambda at, agent, id: at.post("/v0/forget", {"agent_id": agent, "ids": [id]}),
     "memorywire, for good": lambda at, agent, id: at.post(
@@ -181,6 +211,7 @@ UNREAD: dict[str, Callable[[Place, str, str, int], str]] = {
         "/v0/kg/retract", {"agent_id": a, "subject": "Alice", "predicate": "narwhal"}
     ),
     "CLI retract": lambda at, a, id, then: at.command("kg", "retract", "Alice", "narwhal", "--agent", a),
+    "export": lambda at, a, id, then: at.server.get(f"/v0/export?agent_id={a}").body.decode(),
     "CLI export": lambda at, a, id, then: _export(at, a),
     "ledger": lambda at, a, id, then: at.server.get(f"/v0/audit?agent_id={a}").body.decode(),
     "the page's ledger": lambda at, a, id, then: at.server.get(f"/ui/audit?agent={a}").body.decode(),
@@ -249,6 +280,7 @@ SHOWN: dict[str, Callable[[Place, str, str], str]] = {
     "CLI list": lambda at, a, id: at.command("list", "--agent", a),
     "CLI history": lambda at, a, id: at.command("history", id, "--agent", a),
     "CLI export": lambda at, a, id: _export(at, a),
+    "export": lambda at, a, id: at.server.get(f"/v0/export?agent_id={a}").body.decode(),
     "the page of the memory": lambda at, a, id: at.server.get(f"/ui/memories/{id}").body.decode(),
     "the page's list": lambda at, a, id: at.server.get(f"/ui/memories?agent={a}").body.decode(),
     "preview of a forget": lambda at, a, id: at.post("/v0/preview/forget", {"agent_id": a, "ids": [id]}),

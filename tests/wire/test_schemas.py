@@ -38,7 +38,7 @@ def test_all_operations_types_and_the_error_are_there() -> None:
     expected |= {"procedure.response", "procedure.draw.response"}
     expected |= {"audit.proof", "audit.consistency", "audit.head.response", "audit.key.response"}
     expected |= {"audit.proof.response", "audit.consistency.response"}
-    expected |= {"recover", "recover.response"}
+    expected |= {"recover", "recover.response", "export", "import", "import.response"}
     expected |= {"kg.history", "kg.path", "kg.neighbors", "stores.response"}
     answers = ["list", "history", "preview", "preview.merge", "remember.batch", "reviews", "decide", "audit"]
     expected |= {f"{name}.response" for name in [*answers, "audit.verify", "health", "status"]}

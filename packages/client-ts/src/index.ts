@@ -12,12 +12,16 @@ export type Memory = Schemas["Memory"];
 /** The name of an operation, as the server's OpenAPI has it. */
 export type OperationName = keyof typeof routes & keyof operations;
 
-type Json<T> = T extends { content: { "application/json": infer Document } } ? Document : undefined;
+type Content<T> = T extends { content: { "application/json": infer Document } }
+  ? Document
+  : T extends { content: { "application/x-ndjson": infer File } }
+    ? File
+    : undefined;
 type Good = 200 | 201 | 202 | 204;
 
 /** What an operation answers. */
 export type Answer<Name extends OperationName> = {
-  [Status in keyof operations[Name]["responses"]]: Status extends Good ? Json<operations[Name]["responses"][Status]> : never;
+  [Status in keyof operations[Name]["responses"]]: Status extends Good ? Content<operations[Name]["responses"][Status]> : never;
 }[keyof operations[Name]["responses"]];
 
 type Given<Key extends string, Value> = [Value] extends [never]
@@ -30,9 +34,9 @@ type Parameters_<Name extends OperationName, Place extends "path" | "query"> = E
   undefined
 >;
 type Body<Name extends OperationName> = operations[Name] extends {
-  requestBody: { content: { "application/json": infer Document } };
+  requestBody: { content: infer Types };
 }
-  ? Document
+  ? Types[keyof Types]
   : never;
 
 /** What an operation takes: what is put into its path, its query parameters and its body, each where it has them. */
@@ -158,14 +162,16 @@ export class Commonplace {
     const token = typeof this.#token === "function" ? await this.#token() : this.#token;
     const headers: Record<string, string> = { Accept: "application/json", ...this.#headers };
     if (token) headers.Authorization = `Bearer ${token}`;
-    if (body !== undefined) headers["Content-Type"] = "application/json";
+    // Documents are objects or lists: a text is a file, such as an export.
+    const isFile = typeof body === "string";
+    if (body !== undefined) headers["Content-Type"] = isFile ? NDJSON : "application/json";
     const limit = AbortSignal.timeout(this.#timeout);
     const signal = options.signal ? AbortSignal.any([limit, options.signal]) : limit;
     let answer: Response;
     let text: string;
     try {
       // A redirect would carry the token to an address that nobody named.
-      const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+      const sent = body === undefined ? {} : { body: isFile ? body : JSON.stringify(body) };
       answer = await this.#fetch(url, { method, headers, signal, redirect: "error", ...sent });
       text = await answer.text();
     } catch (cause) {
@@ -173,6 +179,7 @@ export class Commonplace {
       const why = limit.aborted ? `no answer within ${this.#timeout} ms` : String((cause as Error).message);
       throw new CommonplaceError(`${this.url} could not be reached: ${why}`, "unavailable", 0, {}, null, null, { cause });
     }
+    if (answer.ok && answer.headers.get("content-type")?.startsWith(NDJSON)) return text;
     const document = parsed(text);
     if (answer.ok && document !== NOT_JSON) return document;
     throw refusal(answer, document, this.url);
@@ -187,6 +194,7 @@ function segment(key: string, value: string): string {
   return encodeURIComponent(value);
 }
 
+const NDJSON = "application/x-ndjson";
 const NOT_JSON = Symbol("not JSON");
 
 function parsed(text: string): unknown {

@@ -787,6 +787,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the caller can read, as one file. */
+        get: operations["export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take in such a file. */
+        post: operations["import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/amp/store": {
         parameters: {
             query?: never;
@@ -1941,6 +1975,56 @@ export interface components {
         HistoryResponse: {
             /** @description The versions. */
             versions: components["schemas"]["Memory"][];
+        };
+        /**
+         * memorywire import
+         * @description What an import did and did not do.
+         */
+        ImportResponse: {
+            /** @description What kind of file it was. */
+            format: string;
+            /** @description Whether nothing was changed. */
+            dry_run: boolean;
+            /** @description What was written, or would be, by kind of record. */
+            written: {
+                [key: string]: number;
+            };
+            /** @description What is here already and was left alone, by kind of record. */
+            known: {
+                [key: string]: number;
+            };
+            /** @description What is here already and was brought up to date, by kind of record. */
+            updated: {
+                [key: string]: number;
+            };
+            /** @description How many memories wait for a reviewer. */
+            staged: number;
+            /** @description Secrets that were replaced, by label. */
+            redacted: {
+                [key: string]: number;
+            };
+            /** @description What was not taken in, by reason, the most frequent first. */
+            left_out: {
+                /** @description Why. */
+                reason: string;
+                /** @description How many for this reason. */
+                count: number;
+                /** @description The first of them. */
+                examples: string[];
+            }[];
+            /** @description What could not be read; of very many, the first. */
+            broken: {
+                /** @description The line. */
+                where: string;
+                /** @description What is wrong with it. */
+                reason: string;
+            }[];
+            /** @description How many places could not be read. */
+            broken_count: number;
+            /** @description Memories written, by agent. */
+            agents: {
+                [key: string]: number;
+            };
         };
         /**
          * memorywire kg assert request
@@ -6632,6 +6716,82 @@ export interface operations {
             422: components["responses"]["RpcSecretLeakage"];
             429: components["responses"]["RpcTooManyRequests"];
             503: components["responses"]["RpcUnavailable"];
+        };
+    };
+    export: {
+        parameters: {
+            query?: {
+                /** @description Only this agent; every agent that the caller may use where none is named. */
+                agent_id?: string;
+                /** @description Only what concerns this person. */
+                user_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What the caller can read, as one file. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["SecretLeakage"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    import: {
+        parameters: {
+            query?: {
+                /** @description Only say what would be done. */
+                dry_run?: boolean;
+                /** @description Take in the rest of a file in which something is broken; otherwise nothing is. */
+                skip_broken?: boolean;
+                /** @description Also what was erased here since. */
+                restore_erased?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/x-ndjson": string;
+            };
+        };
+        responses: {
+            /** @description Take in such a file. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportResponse"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["SecretLeakage"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
         };
     };
     amp_store: {

@@ -48,6 +48,17 @@ test("every operation can be called by its name, of every protocol", async () =>
   assert.equal((await memory.call("amp_get", { path: { id: "a/b c" }, query: { agent: agent_id } })).record.title, "Tea");
 });
 
+test("a file is carried away and taken in as it is", async () => {
+  const agent = { agent_id: `client-ts-file-${process.pid}` };
+  await memory.remember({ ...agent, type: "semantic", content: "Alice likes tea" });
+  const file = await memory.call("export", { query: agent });
+  assert.deepEqual(file.trimEnd().split("\n").map((line) => JSON.parse(line).record), ["header", "memory", "manifest"]);
+  const report = await memory.call("import", { query: { dry_run: true }, body: file });
+  assert.deepEqual([report.known, report.written], [{ memory: 1 }, {}]);
+  const half = memory.call("import", { body: file.slice(0, -10) });
+  await assert.rejects(half, refused("validation_error", 400, /line 3/));
+});
+
 test("a refusal says what the server said", async () => {
   await assert.rejects(memory.recall({ agent_id, query: "" }), refused("validation_error", 400, /query/));
   const guest = new Commonplace({ url, token: async () => reader });

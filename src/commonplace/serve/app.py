@@ -7,6 +7,7 @@ import itertools
 import re
 import secrets
 import time
+from contextlib import AsyncExitStack
 from logging import INFO
 from typing import Any
 
@@ -19,16 +20,26 @@ from commonplace.engine import require_role
 from commonplace.serve import review_stream
 from commonplace.serve.auth import NOBODY
 from commonplace.serve.context import RECORD, AppContext, RequestRecord
-from commonplace.serve.http_io import CLIENT_GONE, decode_body, read_body, send_reply, while_connected
+from commonplace.serve.http_io import (
+    CLIENT_GONE,
+    decode_body,
+    read_body,
+    send_reply,
+    send_stream,
+    spooled_body,
+    while_connected,
+)
 from commonplace.serve.mcp.http import PROTOCOL as MCP, endpoints as mcp_endpoints
 from commonplace.serve.page import PAGE, PREFIX, PageEndpoint
 from commonplace.serve.query import parse_query
-from commonplace.serve.routes import Call, Reply, Route
+from commonplace.serve.routes import STATUS, ByteStream, Call, Reply, Route
 from commonplace.serve.telemetry import access, log_bug
 from commonplace.wire.errors import Fault, NotFound, ValidationError, internal_error
 
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 _POLICY_VIOLATION = 1008
+#: A file that is sent lies on disk, and may have as many times what a body may that is held in memory.
+_FILE_BODIES = 64
 
 
 def application(context: AppContext) -> RequestMiddleware:
@@ -129,13 +140,30 @@ class RouteEndpoint:
         except ClientDisconnect:
             scope[RECORD].status = CLIENT_GONE
             return
-        await send_reply(scope, send, reply)
+        if isinstance(reply.document, ByteStream):
+            await self._send_stream(scope, receive, send, reply)
+        else:
+            await send_reply(scope, send, reply)
+
+    async def _send_stream(self, scope: Scope, receive: Receive, send: Send, reply: Reply) -> None:
+        record = scope[RECORD]
+        try:
+            await send_stream(scope, receive, send, reply)
+        except ClientDisconnect:
+            record.status = CLIENT_GONE
+        except Exception as error:  # too late to refuse it: the answer stays without its end, and the log says why
+            fault = error if isinstance(error, Fault) else internal_error()
+            if fault is not error:
+                log_bug(record.operation, error, id=record.id)
+            record.status, record.fault = STATUS[fault.code], fault.code
 
     async def _reply(self, scope: Scope, receive: Receive, route: Route) -> Reply:
         context, id = self._context, scope[RECORD].id
+        # How long a file takes is a matter of its size; how long it may take to arrive the connection's limits say.
+        seconds = None if route.request_file else context.config.request_timeout
         try:
-            async with asyncio.timeout(context.config.request_timeout):
-                call = await self._call(scope, receive, route)
+            async with asyncio.timeout(seconds), AsyncExitStack() as files:
+                call = await self._call(scope, receive, route, files)
                 # Only of what changes nothing: a write whose author has left is finished.
                 return await (while_connected(route.handler(call), receive) if route.embeds else route.handler(call))
         except Fault as fault:
@@ -148,7 +176,7 @@ class RouteEndpoint:
             log_bug(route.operation, error, id=id)
             return context.refusal(scope, internal_error(id=id))
 
-    async def _call(self, scope: Scope, receive: Receive, route: Route) -> Call:
+    async def _call(self, scope: Scope, receive: Receive, route: Route, files: AsyncExitStack) -> Call:
         authenticator, engine, headers = self._context.authenticator, self._context.engine, Headers(scope=scope)
         who, anonymous = NOBODY, None
         if route.role is not None:
@@ -158,7 +186,10 @@ class RouteEndpoint:
             require_role(who, route.role)
             authenticator.spend(who)
         body: Any = None
-        if route.has_body:
+        if route.request_file:
+            limit, folder = self._context.config.max_body * _FILE_BODIES, self._context.config.data
+            body = await files.enter_async_context(spooled_body(headers, receive, limit, folder))
+        elif route.has_body:
             body = decode_body(await read_body(headers, receive, self._context.config.max_body))
         path, text = scope["path_params"], scope["query_string"]
         query = parse_query(route.operation, route.parameters, dict(QueryParams(text)) if text else {})

@@ -72,7 +72,9 @@ def document(protocols: Iterable[ProtocolRoutes]) -> dict[str, Any]:
 
 def _operation(route: Route, used: set[str], refusals: dict[str, Any]) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": route.summary}
-    if route.response is not None:
+    if route.response_file:
+        answer["content"] = _file(route.response_file)
+    elif route.response is not None:
         answer["content"] = _json(route.response, used, route.batch)
         if route.operation == "recall":
             answer["content"]["application/x-ndjson"] = {"schema": {"type": "string"}}
@@ -97,7 +99,9 @@ def _operation(route: Route, used: set[str], refusals: dict[str, Any]) -> dict[s
         parameters.append(given | {"description": parameter.rules["description"]})
     if parameters:
         operation["parameters"] = parameters
-    if route.request is not None:
+    if route.request_file:
+        operation["requestBody"] = {"required": True, "content": _file(route.request_file)}
+    elif route.request is not None:
         operation["requestBody"] = {"required": True, "content": _json(route.request, used, route.batch)}
     if route.role is not None:
         operation["security"] = [{"token": []}, {}]
@@ -123,6 +127,10 @@ def _json(name: str, used: set[str], batch: int = 0) -> dict[str, Any]:
     if batch:
         rules = {"oneOf": [rules, {"type": "array", "items": rules, "minItems": 1, "maxItems": batch}]}
     return {"application/json": {"schema": rules}}
+
+
+def _file(type: str) -> dict[str, Any]:
+    return {type: {"schema": {"type": "string"}}}
 
 
 def _key(name: str) -> str:

@@ -26,7 +26,9 @@ class Parameter:
     def parse(self, name: str, text: str) -> Any:
         check_field(text, name)
         is_integer = text.isascii() and text.removeprefix("-").isdigit() and len(text) <= 17
-        value = int(text) if self.rules.get("type") == "integer" and is_integer else text
+        value: Any = int(text) if self.rules.get("type") == "integer" and is_integer else text
+        if self.rules.get("type") == "boolean":
+            value = {"true": True, "false": False}.get(text, text)
         if not self._validator.is_valid(value):
             from commonplace.wire.schema_errors import allowed, shown
 

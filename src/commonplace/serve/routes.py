@@ -7,7 +7,7 @@ and are named tuples for the same reason as those.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from commonplace.serve.query import Parameters
@@ -46,7 +46,7 @@ class Call(NamedTuple):
 
     engine: Engine
     who: Principal
-    document: Any = None  # the body or, where the method has none, the query string and what the path names
+    document: Any = None  # the body or, where the method has none, the query string and what the path names; or a file
     path: Mapping[str, str] = NOTHING
     query: Mapping[str, Any] = NOTHING
     accept: str = ""
@@ -62,8 +62,16 @@ class NdjsonLines(NamedTuple):
     documents: Iterable[Any]
 
 
+class ByteStream(NamedTuple):
+    """Bytes sent as they are made. The first are there already: what goes wrong before them can still be refused."""
+
+    first: bytes
+    rest: AsyncGenerator[bytes, None]
+
+
 class Reply(NamedTuple):
-    """A document or a message, sent as JSON; or `NdjsonLines`; or bytes with their Content-Type; or None, no body."""
+    """A document or a message, sent as JSON; or `NdjsonLines`; or bytes or a `ByteStream` with their Content-Type; or
+    None, no body."""
 
     document: Any
     status: int = 200
@@ -97,6 +105,9 @@ class Route(NamedTuple):
     query: Parameters | Callable[[], Parameters] = NOTHING
     #: How many requests one body may hold as a list, answered by a list; 0 is none but the one.
     batch: int = 0
+    #: The type of an answer, or of a body, that is a file and no JSON. Such a body lies on disk while it is handled.
+    response_file: str = ""
+    request_file: str = ""
     #: What a request without a body is told; "" leaves that to the operation.
     needs_body: str = ""
     #: Who a caller is that sends no token where tokens are asked for; None, here or from it, lets no such caller in.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from commonplace.engine import Engine, Progress
@@ -39,7 +39,7 @@ class ExportFile:
         self._digest, self._lines = hashlib.sha256(), 0
         self.counts: Counter[str] = Counter(memory=0, version=0, statement=0, palace=0)
 
-    async def lines(self) -> AsyncIterator[bytes]:
+    async def lines(self) -> AsyncGenerator[bytes, None]:
         exports, who = self._engine.exports, self._who
         agents = await exports.agents(who, self._agent)
         total = sum([await exports.count(who, agent, self._user) for agent in agents])

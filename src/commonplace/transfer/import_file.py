@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import io
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,37 +28,37 @@ _BATCH_CHARS = 1_000_000
 class ExportReader:
     """The records of a file with the number of their line; what is wrong is handed to `broken` and left out."""
 
-    def __init__(self, path: Path, broken: Callable[[Broken], None]) -> None:
-        self._path, self._broken = path, broken
-        self.size = path.stat().st_size
+    def __init__(self, file: BinaryIO, broken: Callable[[Broken], None]) -> None:
+        self._file, self._broken = file, broken
+        self.size = file.seek(0, io.SEEK_END)
         self.position = 0
 
     def __iter__(self) -> Iterator[tuple[int, Parsed]]:
         digest, lines, counts = hashlib.sha256(), 0, Counter[str]()
         ended = False
-        with self._path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                self.position += len(line)
-                if ended:
-                    self._broken(Broken(f"line {number}", "there is something after the manifest"))
-                    return
-                try:
-                    document = _document(line)
-                    if number == 1:
-                        _check_header(document)
-                    elif document.get("record") == "manifest":
-                        ended = True
-                        self._check_manifest(number, document, digest.hexdigest(), lines, counts)
-                    else:
-                        parsed = _parse(document)
-                        _count(counts, parsed)
-                        yield number, parsed
-                except Fault as fault:
-                    self._broken(Broken(f"line {number}", fault.message))
-                    if number == 1:
-                        return  # whatever follows, it is not a file of ours
-                digest.update(line)
-                lines += 1
+        self._file.seek(0)
+        for number, line in enumerate(self._file, start=1):
+            self.position += len(line)
+            if ended:
+                self._broken(Broken(f"line {number}", "there is something after the manifest"))
+                return
+            try:
+                document = _document(line)
+                if number == 1:
+                    _check_header(document)
+                elif document.get("record") == "manifest":
+                    ended = True
+                    self._check_manifest(number, document, digest.hexdigest(), lines, counts)
+                else:
+                    parsed = _parse(document)
+                    _count(counts, parsed)
+                    yield number, parsed
+            except Fault as fault:
+                self._broken(Broken(f"line {number}", fault.message))
+                if number == 1:
+                    return  # whatever follows, it is not a file of ours
+            digest.update(line)
+            lines += 1
         if not ended:
             self._broken(Broken(f"line {lines + 1}", "the file ends without its manifest: part of it is missing"))
 
@@ -82,19 +85,34 @@ def spool(file: BinaryIO, folder: Path) -> Path:
 
 
 async def import_export(
-    engine: Engine, who: Principal, path: Path, *, skip_broken: bool = False, dry_run: bool = False,
+    engine: Engine, who: Principal, source: Path | BinaryIO, *, skip_broken: bool = False, dry_run: bool = False,
     restore_erased: bool = False, progress: Progress | None = None,
 ) -> ImportReport:  # fmt: skip
     """Take in a file of ours: all of it or, with `skip_broken`, what of it is right."""
     report = ImportReport("commonplace", dry_run)
-    for _ in ExportReader(path, report.add_broken):
+    with source.open("rb") if isinstance(source, Path) else nullcontext(source) as file:
+        # All of it at one go: a server has others to answer meanwhile.
+        await asyncio.to_thread(_read_through, ExportReader(file, report.add_broken))
+        if report.broken_count and not skip_broken:
+            raise ImportRefused(source.name if isinstance(source, Path) else "the body", report)
+        await _take_in(engine, who, file, report, restore_erased, progress)
+    return report
+
+
+def _read_through(reader: ExportReader) -> None:
+    for _ in reader:
         pass
-    if report.broken_count and not skip_broken:
-        raise ImportRefused(path.name, report)
+
+
+async def _take_in(
+    engine: Engine, who: Principal, file: BinaryIO, report: ImportReport, restore_erased: bool,
+    progress: Progress | None,
+) -> None:  # fmt: skip
+    dry_run = report.dry_run
     report.broken.clear()
     report.broken_count = 0
     erased = set() if restore_erased else await engine.imports.erased_ids(who)
-    reader = ExportReader(path, report.add_broken)
+    reader = ExportReader(file, report.add_broken)
     batch: list[tuple[int, list[Memory]]] = []
     chars = 0
 
@@ -125,7 +143,6 @@ async def import_export(
             progress(reader.position, reader.size)
     if batch:
         await flush()
-    return report
 
 
 def _note(report: ImportReport, kind: str, outcome: Outcome, what: str) -> None:
@@ -148,7 +165,7 @@ def _document(line: bytes) -> dict[str, Any]:
 
 def _check_header(document: dict[str, Any]) -> None:
     if document.get("format") != records.FORMAT:
-        raise ValidationError("is not the header of an export; name another --format if it is a file of another kind")
+        raise ValidationError("is not the header of an export; files of other kinds need `commonplace import --format`")
     version = document.get("version")
     if version != records.VERSION:
         raise ValidationError(

@@ -96,7 +96,7 @@ class ImportRefused(Fault):
         more = f"; and {report.broken_count - _EXAMPLES:,} more" if report.broken_count > _EXAMPLES else ""
         super().__init__(
             f"{name}: {first}{more}; nothing was imported",
-            hint="mend it, or import the rest with --skip-broken",
+            hint="mend it, or import the rest with --skip-broken (over HTTP: skip_broken=true)",
             broken=[str(each) for each in report.broken],
         )
         self.report = report
