@@ -22,6 +22,7 @@ from commonplace.stores.postgres import search as postgres_search
 from commonplace.stores.postgres.connections import Session
 from commonplace.stores.postgres.store import PostgresStore
 from commonplace.stores.postgres.vector_indexes import build_indexes
+from commonplace.stores.text import terms
 from commonplace.testing import FakeClock
 from commonplace.testing.subject import open_subject
 from commonplace.wire import filters
@@ -133,6 +134,41 @@ def test_a_large_scope_is_searched_by_its_graph(monkeypatch: pytest.MonkeyPatch)
         assert best(limit=1)[0] == ("harbour and violin", pytest.approx(1.0, abs=1e-3))
         run(s.forget((run(s.recall("harbour and violin", k=1)))[0].id))
         assert best(limit=1)[0] != ("harbour and violin", pytest.approx(1.0, abs=1e-3))
+
+
+@pytest.mark.parametrize(
+    "asked", ["harbour zebra", "harbour lantern", "zebra pier mast rope", "harbour boat", "zebra quince"]
+)
+def test_common_words_of_a_large_scope_change_nothing_about_the_best(
+    monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    """Also where those who have only common words are better than some who have a rare one."""
+    monkeypatch.setattr(postgres_search, "EXACT", 50)
+    taken: list[bool] = []
+    scored = postgres_search._Legs._scored_by_words
+    monkeypatch.setattr(
+        postgres_search._Legs,
+        "_scored_by_words",
+        lambda *args: taken.append(len(args) > 5) or scored(*args),  # type: ignore[func-returns-value]
+    )
+    texts = [
+        f"harbour {'boat ' * (n % 3)}{'pier mast rope ' * (n % 10 == 1)}item{n} "
+        + ("zebra " + "filler " * 60 if n % 40 == 0 else "lantern " if n % 60 == 7 else "filler " * (n % 9))
+        for n in range(900)
+    ]
+    made = [
+        Entry(Memory(f"m{n:03}", "local", "agent", "semantic", text, created_at=1, updated_at=1), None, terms(text), 0)
+        for n, text in enumerate(texts)
+    ]
+    with opened() as (indexed, run):
+        plain = InMemory(FakeClock(1))
+        for store in (plain, indexed):
+            run(store.put(made))
+        for limit in (1, 5, 30, 200):
+            search = Search(Reach("local", ("agent",), now=1), asked, None, limit=limit)
+            best = [[(c.memory.id, c.keyword) for c in run(store.search(search))] for store in (plain, indexed)]
+            assert best[0] == best[1]
+    assert any(taken) == (asked not in ("harbour boat", "zebra quince"))
 
 
 def test_a_scope_that_grows_large_gets_its_graph_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:

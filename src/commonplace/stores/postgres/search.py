@@ -1,12 +1,13 @@
 """The search: each leg names the best it finds in the tables, and these few are scored exactly from their rows.
 
 By meaning, a scope's vectors are compared one by one while they are few, and by an HNSW graph of that scope alone when
-they are many (see `vector_indexes`). By words, BM25 is added up from the postings in one statement.
+they are many (see `vector_indexes`). By words, BM25 is added up from the postings; in a large
+scope as MaxScore does: only of memories that have one of the rarer words, where no other can be among the best.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,16 +37,19 @@ _SCOPES = (
     "FROM scopes s JOIN tenants t ON t.id = s.tenant_id WHERE t.name = %s "
     "AND md5(s.agent_id) = ANY(ARRAY(SELECT md5(w) FROM unnest(%s::text[]) w)) AND s.agent_id = ANY(%s::text[])"
 )
-_BY_WORDS = """
-WITH p AS MATERIALIZED (SELECT term, mid, code FROM postings WHERE scope_id = %s AND term = ANY(%s::bigint[])),
-  n AS (SELECT term, count(*) AS containing FROM p GROUP BY term),
-  best AS (
-    SELECT p.mid FROM p JOIN n USING (term) {join}
-    GROUP BY p.mid
-    ORDER BY sum(ln(1 + greatest(%s - containing + 0.5, 0.5) / (containing + 0.5)) * (%s::float8[])[code + 1]) DESC,
-      p.mid LIMIT %s)
-SELECT true, term, containing FROM n UNION ALL SELECT false, mid, 0 FROM best
+_CONTAINING = """
+SELECT w.term, (SELECT count(*) FROM postings p WHERE p.scope_id = %s AND p.term = w.term)
+FROM unnest(%s::bigint[]) AS w(term)
 """
+_BY_WORDS = """
+WITH w AS MATERIALIZED (SELECT * FROM unnest(%s::bigint[], %s::float8[]) AS w(term, idf)) {rare}
+SELECT p.mid, sum(w.idf * (%s::float8[])[p.code + 1]) AS score
+FROM w JOIN postings p ON p.scope_id = %s AND p.term = w.term {among} {join}
+GROUP BY p.mid ORDER BY score DESC, p.mid LIMIT %s
+"""
+_RARE = ", rare AS MATERIALIZED (SELECT DISTINCT mid FROM postings WHERE scope_id = %s AND term = ANY(%s::bigint[]))"
+#: A word that more than one in so many memories have is common.
+_COMMON = 16
 _JOIN = "JOIN memories m ON m.mid = p.mid LEFT JOIN recalls r ON r.mid = m.mid WHERE {seen}"
 #: Materialised, so that no graph is asked where all are to be compared.
 _ONE_BY_ONE = """
@@ -160,12 +164,34 @@ class _Legs:
         if not terms:
             return {}, set()
         signed = np.array(terms, np.uint64).view(np.int64).tolist()
-        unsigned = dict(zip(signed, terms, strict=True))
-        table = text.impact_table(self._scope.words / max(self._scope.documents, 1)).tolist()
-        values = (self._scope.id, signed, *self._values, self._scope.documents, table, self._depth + _SPARE)
-        found = self._db.rows(_BY_WORDS.format(join=self._join), values)
-        containing = {unsigned[term]: count for of_term, term, count in found if of_term}
-        return containing, {mid for of_term, mid, _ in found if not of_term}
+        counted: dict[int, int] = dict(self._db.rows(_CONTAINING, (self._scope.id, signed)))
+        containing = {term: counted[held] for term, held in zip(terms, signed, strict=True) if counted[held]}
+        held = [term for term in signed if counted[term]]
+        return containing, self._best_by_words(held, counted) if held else set()
+
+    def _best_by_words(self, terms: list[int], counted: Mapping[int, int]) -> set[int]:
+        documents, wanted = self._scope.documents, self._depth + _SPARE
+        impacts = text.impact_table(self._scope.words / max(documents, 1)).tolist()
+        idf = [text.idf(documents, counted[term]) for term in terms]
+        common = [counted[term] * _COMMON > documents for term in terms]
+        rare = [term for term, often in zip(terms, common, strict=True) if not often]
+        if rare and len(rare) < len(terms) and documents > EXACT:
+            found = self._scored_by_words(terms, idf, impacts, wanted, rare)
+            # The upper bound of any memory without a rare word: above it nobody was missed.
+            max_common_score = max(impacts) * sum(value for value, often in zip(idf, common, strict=True) if often)
+            if len(found) == wanted and found[-1][1] > max_common_score:
+                return {mid for mid, _ in found}
+        return {mid for mid, _ in self._scored_by_words(terms, idf, impacts, wanted)}
+
+    def _scored_by_words(
+        self, terms: list[int], idf: list[float], impacts: list[float], wanted: int, rare: list[int] | None = None
+    ) -> Rows:
+        """The best, and their scores; of those that have one of the `rare` words, where such are named."""
+        those, among, of_rare = "", "", []
+        if rare is not None:
+            those, among, of_rare = _RARE, "JOIN rare ON rare.mid = p.mid", [self._scope.id, rare]
+        sql = _BY_WORDS.format(rare=those, among=among, join=self._join)
+        return self._db.rows(sql, (terms, idf, *of_rare, impacts, self._scope.id, *self._values, wanted))
 
     def by_meaning(self) -> set[int]:
         search, view, found = self._search, self._view, set()
