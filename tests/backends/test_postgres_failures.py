@@ -68,6 +68,32 @@ def test_a_server_that_is_not_there_ends_the_command_with_2(
     assert "hunter22" not in said
 
 
+def test_a_role_that_may_only_read_reads_and_is_told_why_it_cannot_write() -> None:
+    clock = FakeClock()
+    with empty_database() as url, open_subject(PostgresStore(url, clock), clock) as (owner, run):
+        kept = run(owner.remember("kept"))
+        name = parse_address(url).parameters["dbname"]
+        role = f"only_reads_{name}"
+        for grant in (
+            f"CREATE ROLE {role} LOGIN PASSWORD 'geheim'",
+            f"GRANT USAGE ON SCHEMA commonplace TO {role}",
+            f"GRANT SELECT ON ALL TABLES IN SCHEMA commonplace TO {role}",
+        ):
+            server().execute(grant, name)
+        with open_subject(PostgresStore(url.replace("postgres:correct%20horse", f"{role}:geheim"), clock), clock) as (
+            reader,
+            go,
+        ):
+            assert go(reader.get(kept)).content == "kept"
+            with pytest.raises(OperatorActionRequired) as refused:
+                go(reader.remember("more"))
+            assert f"grant user {role!r} reading and writing in the schema commonplace" in refused.value.message
+            assert "try again" not in refused.value.message
+            assert "geheim" not in refused.value.message
+        server().execute(f"DROP OWNED BY {role}", name)
+        server().execute(f"DROP ROLE {role}")
+
+
 def test_tables_of_a_newer_version_are_left_alone() -> None:
     with empty_database() as url:
         with psycopg.connect(url) as db:

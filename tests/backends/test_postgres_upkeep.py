@@ -13,7 +13,7 @@ from postgres_databases import empty_database
 from commonplace.stores.optional import Finding
 from commonplace.stores.postgres.store import PostgresStore
 from commonplace.testing import FakeClock
-from commonplace.testing.subject import Subject, open_subject
+from commonplace.testing.subject import WHO, Subject, open_subject
 from commonplace.wire.errors import OperatorActionRequired
 
 pytestmark = pytest.mark.process
@@ -25,6 +25,7 @@ def over() -> Iterator[tuple[Subject, Any, str]]:
     with empty_database() as url, open_subject(PostgresStore(url, clock), clock) as (subject, run):
         for n in range(5):
             run(subject.remember(f"the harbour report {n}"))
+        run(subject.engine.graph.assert_fact(WHO, "agent", subject="Alice", predicate="knows", object="Bob"))
         yield subject, run, url
 
 
@@ -44,6 +45,7 @@ def wrong(findings: list[Finding]) -> list[str]:
         ("UPDATE tenants SET seq = 2", "sequence", False),
         ("DROP TRIGGER audit_never_changed ON audit", "guards", False),
         ("INSERT INTO recalls VALUES(0, 1, 1)", "recalls", False),
+        ("UPDATE triples SET subject_key = 'bob'", "names", False),
     ],
 )
 def test_the_doctor_finds_it(over: tuple[Subject, Any, str], damage: str, check: str, repaired: bool) -> None:

@@ -288,6 +288,8 @@ def fault_of(error: psycopg.Error, address: Address, verb: str, hint: str | None
             return OperatorActionRequired(f"{address} {what}", hint=advice)
     if "does not exist" in said and ("database" in said or "role" in said) and error.sqlstate is None:
         return OperatorActionRequired(f"{address} has no such database or user ({said[-120:]})", hint="create it")
+    if isinstance(error, errors.InsufficientPrivilege):  # whoever tries again is refused again
+        hint = f"grant user {address.user!r} reading and writing in the schema {address.schema}"
     kind = OperatorActionRequired if isinstance(error, (errors.DiskFull, errors.InsufficientPrivilege)) else Unavailable
     return kind(f"{address} could not be {verb}: {said[:300]}", hint=hint)
 

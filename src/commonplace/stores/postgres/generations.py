@@ -59,7 +59,7 @@ class PostgresReindex(StorePart):
 
     @read
     def count_without_vectors(self, db: Session, generation: int) -> int:
-        return _count_lacking(db, f"vectors_{generation}")
+        return count_without_vectors(db, generation)
 
     @exclusive
     def fill_vectors(
@@ -92,7 +92,7 @@ class PostgresReindex(StorePart):
     @exclusive
     def switch_generation(self, db: Session, generation: int) -> bool:
         meta = queries.read_meta(db)
-        if meta.get("next_generation") != generation or _count_lacking(db, f"vectors_{generation}"):
+        if meta.get("next_generation") != generation or count_without_vectors(db, generation):
             return False
         queries.write_meta(db, generation=generation, embedder=meta["next_embedder"], dimension=meta["next_dimension"])
         queries.drop_meta(db, *_NEXT)
@@ -193,6 +193,10 @@ def _lacking(db: Session, vectors: str, after: int, limit: int) -> list[tuple[in
         where = f"{_without(vectors)} AND m.vid > %s ORDER BY m.vid LIMIT %s"
         found += [(row[-1], to_memory(row)) for row in db.rows(queries.select(table, "m.vid") + where, (after, limit))]
     return sorted(found, key=lambda pair: pair[0])[:limit]
+
+
+def count_without_vectors(db: Session, generation: int) -> int:
+    return _count_lacking(db, f"vectors_{generation}")
 
 
 def _count_lacking(db: Session, vectors: str) -> int:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from commonplace.stores import text
+from commonplace.stores.findings import examine_contents, examine_names, examine_vectors
 from commonplace.stores.optional import Finding, Progress
 from commonplace.stores.postgres import found_by, queries
 from commonplace.stores.postgres.connections import Session, StorePart, exclusive, read
+from commonplace.stores.postgres.generations import count_without_vectors
 from commonplace.stores.postgres.schema import GUARDS
 from commonplace.stores.postgres.vector_indexes import build_indexes
-from commonplace.wire.canonical import content_hash
 from commonplace.wire.errors import OperatorActionRequired
 
 _TABLES = "SELECT c.relname FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace"
@@ -73,8 +75,13 @@ class PostgresUpkeep(StorePart):
             (count,) = db.one(f"SELECT count(*) FROM {rows}")
             findings.append(Finding(name, not count, sentence.format(count) if count else "ok"))
             if progress:
-                progress(len(findings), len(_ROW_CHECKS) + 2)
-        findings += [_examine_guards(db), _examine_contents(db)]
+                progress(len(findings), len(_ROW_CHECKS) + 4)
+        findings += [
+            _examine_guards(db),
+            examine_contents(_contents(db)),
+            examine_names(db.rows("SELECT id, subject, subject_key, object, object_key FROM triples ORDER BY tid")),
+            examine_vectors(_waiting(db)),
+        ]
         scopes = [scope for (scope,) in db.rows("SELECT id FROM scopes ORDER BY id")]
         return [scope for scope in scopes if not _is_indexed(db, scope)], findings
 
@@ -109,17 +116,19 @@ def _examine_guards(db: Session) -> Finding:
     return Finding("guards", not lacking, f"the trigger {lacking[0]} is missing" if lacking else "ok")
 
 
-def _examine_contents(db: Session) -> Finding:
-    """Text changed by anything but us no longer has the hash that was written, and audited, with it."""
-    changed: list[str] = []
+def _contents(db: Session) -> Iterator[tuple[str, str, bytes, str]]:
     for table in ("memories", "versions"):
         last = 0
         sql = f"SELECT vid, id, content, salt, content_hash FROM {table} WHERE vid > %s ORDER BY vid LIMIT %s"
         while rows := db.rows(sql, (last, _FEW)):
-            changed += [id for _, id, content, salt, written in rows if content_hash(content, salt) != written]
+            for _, id, content, salt, written in rows:
+                yield id, content, salt, written
             last = rows[-1][0]
-    said = f"{len(changed)} texts are not what was written, first {changed[0]}" if changed else "ok"
-    return Finding("contents", not changed, said)
+
+
+def _waiting(db: Session) -> int:
+    meta = queries.read_meta(db)
+    return count_without_vectors(db, meta["generation"]) if "dimension" in meta else 0
 
 
 def _is_indexed(db: Session, scope: int) -> bool:

@@ -58,7 +58,7 @@ class SqliteReindex(StorePart):
 
     @read
     def count_without_vectors(self, db: Connection, generation: int) -> int:
-        return _count_without_vectors(db, generation)
+        return count_without_vectors(db, generation)
 
     @exclusive
     def fill_vectors(
@@ -83,7 +83,7 @@ class SqliteReindex(StorePart):
     def switch_generation(self, db: Connection, generation: int) -> bool:
         db.execute("BEGIN IMMEDIATE")
         meta = dict(db.execute("SELECT key, value FROM meta"))
-        if meta.get("next_generation") != generation or _count_without_vectors(db, generation):
+        if meta.get("next_generation") != generation or count_without_vectors(db, generation):
             db.execute("ROLLBACK")
             return False
         old = meta["generation"]
@@ -109,6 +109,6 @@ def _without(generation: int) -> str:
     return f"LEFT JOIN vectors_{generation} v ON v.vid = m.vid WHERE m.status = 'live' AND v.data IS NULL"
 
 
-def _count_without_vectors(db: Connection, generation: int) -> int:
+def count_without_vectors(db: Connection, generation: int) -> int:
     tables = ("memories", "versions")
     return sum(fetch_one(db, f"SELECT count(*) FROM {table} m {_without(generation)}")[0] for table in tables)

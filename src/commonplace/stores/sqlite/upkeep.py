@@ -7,25 +7,25 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from commonplace.stores.graph import name_key
+from commonplace.stores.findings import examine_contents, examine_names, examine_vectors
 from commonplace.stores.optional import Finding, Progress
 from commonplace.stores.sqlite.cells import wrong_cell
 from commonplace.stores.sqlite.connections import StorePart, exclusive, read
 from commonplace.stores.sqlite.files import StoreFiles, backup_to
+from commonplace.stores.sqlite.generations import count_without_vectors
 from commonplace.stores.sqlite.graph import count_wrong_links, rebuild_links
 from commonplace.stores.sqlite.index import SegmentIndex
 from commonplace.stores.sqlite.queries import fetch_one
 from commonplace.stores.sqlite.schema import MIGRATIONS
 from commonplace.stores.sqlite.search import RowSource
 from commonplace.stores.sqlite.second_vectors import SecondIndex, SecondSource
-from commonplace.wire.canonical import content_hash
 from commonplace.wire.errors import Conflict, Fault, Unavailable
-from commonplace.wire.words import plural
 
 _TEMPORARY = "SQLITE_TMPDIR"
 _compacting = threading.Lock()  # the environment is the whole process's
@@ -271,33 +271,18 @@ def _count_rows(wrong: str, sentence: str, db: apsw.Connection) -> str | None:
     return sentence.format(count) if count else None
 
 
-def _examine_contents(db: apsw.Connection) -> str | None:
-    """Text changed by anything but us no longer has the hash that was written, and audited, with it."""
-    changed = [
-        id
-        for table in ("memories", "versions")
-        for id, content, salt, written in db.execute(f"SELECT id, content, salt, content_hash FROM {table}")
-        if content_hash(content, salt) != written
-    ]
-    return f"{len(changed)} texts are not what was written, first {changed[0]}" if changed else None
+def _examine_contents(db: apsw.Connection) -> Finding:
+    rows = (db.execute(f"SELECT id, content, salt, content_hash FROM {table}") for table in ("memories", "versions"))
+    return examine_contents(chain.from_iterable(rows))
 
 
 def _examine_vectors(db: apsw.Connection) -> Finding:
-    """Never wrong: what waits for its vector is found by its words meanwhile."""
     source = RowSource(db)
-    if source.dimension is None:
-        return Finding("vectors", True, "ok")
-    without = f"LEFT JOIN vectors_{source.generation} v ON v.vid = m.vid WHERE m.status = 'live' AND v.data IS NULL"
-    (count,) = fetch_one(db, f"SELECT count(*) FROM memories m {without}")
-    wait = "waits for its vectors" if count == 1 else "wait for their vectors"
-    waiting = f"{plural(count, 'memory')} {wait}; a running server makes them, or `commonplace reindex`"
-    return Finding("vectors", True, waiting if count else "ok")
+    return examine_vectors(0 if source.dimension is None else count_without_vectors(db, source.generation))
 
 
-def _examine_names(db: apsw.Connection) -> str | None:
-    found = db.execute("SELECT id, subject, subject_key, object, object_key FROM triples")
-    wrong = [id for id, *names in found if (name_key(names[0]), name_key(names[2])) != (names[1], names[3])]
-    return f"{len(wrong)} statements are filed under another name, first {wrong[0]}" if wrong else None
+def _examine_names(db: apsw.Connection) -> Finding:
+    return examine_names(db.execute("SELECT id, subject, subject_key, object, object_key FROM triples"))
 
 
 #: What can be wrong in the database itself; nothing here can be repaired from elsewhere.
