@@ -88,11 +88,10 @@ def attachments(
         opened = functools.partial(plugins.open_replica, url.url, clock, given)
         made.append(Attachment(name, opened, given.timeout, url.weight, url.types, url.shown))
     if objects:
-        from commonplace.stores.foreign import ForeignStore
+        from commonplace.stores.foreign import ForeignStore, listing_of
     for store in objects:
         name = _unused(str(getattr(store, "name", None) or type(store).__name__.lower()), names)
-        listing = getattr(store, "list", None) if getattr(store, "lists_by_filter", False) else None
-        made.append(Attachment(name, functools.partial(ForeignStore, store, name, listing), settings.timeout))
+        made.append(Attachment(name, functools.partial(ForeignStore, store, name, listing_of(store)), settings.timeout))
     return made
 
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from commonplace.__about__ import install_command
-from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
+from commonplace.wire.errors import Fault, OperatorActionRequired, Unavailable, ValidationError, kind_and_place
 
 if TYPE_CHECKING:
     from commonplace.stores.base import Primary, Store, StoreSettings
@@ -31,6 +31,7 @@ BUILT_IN = {
     "cognee": "commonplace.stores.cognee",
 }
 #: What is there before a store is in it: the backend is asked whether one is.
+_TELL_ITS_AUTHORS = "tell the authors of that package"
 _DATABASES = ("postgresql", "postgres", "pgvector")
 #: What a scheme needs besides us: the module to look for, the package it comes in, and the extra that installs it.
 _NEEDS = {
@@ -48,7 +49,7 @@ def open_store(url: str, clock: Clock, settings: StoreSettings | None = None) ->
     """The primary a URL names, by its backend's `open_url(url, clock, settings)`; `settings` may be left out there."""
     from commonplace.stores.base import Primary
 
-    store = opener(url)(url, clock, settings)
+    store = open_any(url, clock, settings)
     if not isinstance(store, Primary):
         scheme = url.partition("://")[0]
         raise ValidationError(
@@ -63,8 +64,36 @@ def open_replica(url: str, clock: Clock, settings: StoreSettings | None = None) 
     from commonplace.stores.base import Primary
     from commonplace.stores.copies import PrimaryCopy
 
-    store = opener(url)(url, clock, settings)
-    return PrimaryCopy(store) if isinstance(store, Primary) else cast("Store", store)
+    store = open_any(url, clock, settings)
+    return PrimaryCopy(store) if isinstance(store, Primary) else store
+
+
+def open_any(url: str, clock: Clock, settings: StoreSettings | None = None) -> Store:
+    """The store a URL names, of whatever kind. A package may offer anyone's `MemoryStore`: that one can have copies."""
+    from commonplace.stores.base import Store
+    from commonplace.wire.memory_store import MemoryStore
+
+    scheme, found = url.partition("://")[0], opener(url)
+    if scheme in BUILT_IN:
+        return cast("Store", found(url, clock, settings))
+    try:
+        store = found(url, clock, settings)
+    except Fault:
+        raise
+    except Exception as error:  # whose text may quote the URL, and so a password
+        raise Unavailable(
+            f"the package that offers {scheme}:// failed: {kind_and_place(error)}", hint=_TELL_ITS_AUTHORS
+        ) from error
+    if isinstance(store, Store):
+        return store
+    if isinstance(store, MemoryStore):
+        from commonplace.stores.foreign import ForeignStore, listing_of
+
+        return ForeignStore(store, scheme, listing_of(store), closes=True)
+    kind = type(store).__name__
+    raise Unavailable(
+        f"the package that offers {scheme}:// opened {_article(kind)} {kind}, which is no store", hint=_TELL_ITS_AUTHORS
+    )
 
 
 def store_exists(url: str) -> bool:
@@ -108,6 +137,10 @@ def _require(scheme: str, module: str, package: str, extra: str) -> None:
         there = False
     if not there:
         raise OperatorActionRequired(f"{scheme}:// needs the package {package}", hint=install_command(extra))
+
+
+def _article(word: str) -> str:
+    return "an" if word[:1] in "aeiouAEIOU" else "a"
 
 
 def _takes_settings(opener: Callable[..., object]) -> bool:

@@ -103,14 +103,13 @@ async def open_run(url: str, settings: StoreSettings, embedder: Embedder | None)
     """The store of this URL, ready for scenarios; faults as everywhere where it cannot be opened."""
     given = parse_store_url(url)
     clock = FakeClock(system_clock() - _BACKDATED_MS)
-    store = plugins.opener(given.url)(given.url, clock, replace(settings, timeout=given.timeout or _TIMEOUT_SECONDS))
+    store = plugins.open_any(given.url, clock, replace(settings, timeout=given.timeout or _TIMEOUT_SECONDS))
     name = given.name or given.url.partition("://")[0].partition("+")[0]
     if isinstance(store, Primary):
         recorded = await store.embedder()
         # Its vectors are of one embedder, and a store of somebody's has one already.
         chosen = embedder if recorded is None else open_recorded(recorded.name) or embedder
         return ConformanceRun(await Engine.open(store, chosen, clock=clock), store, clock, name)
-    assert isinstance(store, Store)
     if why := await _failure(_require_health(store)):  # once, and not by every scenario
         await store.close()
         raise Unavailable(f"no scenario was run on {shown_url(url)}: {why}")

@@ -7,6 +7,7 @@ asked for a memory by our id gets none.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -30,6 +31,12 @@ _USEFUL = CAPABILITIES - {"graph", "governance", "recall_tracking"}
 ListPage = Callable[..., Awaitable[Mapping[str, Any]]]
 
 
+def listing_of(store: MemoryStore) -> ListPage | None:
+    """How it is listed, where it can be: a `Memory` or a `RemoteMemory` says so."""
+    listing: ListPage | None = getattr(store, "list", None) if getattr(store, "lists_by_filter", False) else None
+    return listing
+
+
 class ForeignStore:
     """`PerAgentStore`: these operations need to know whose memories are meant.
 
@@ -37,8 +44,11 @@ class ForeignStore:
     recalls, which have to find by `filter` alone.
     """
 
-    def __init__(self, store: MemoryStore, name: str, list_page: ListPage | None = None) -> None:
+    def __init__(
+        self, store: MemoryStore, name: str, list_page: ListPage | None = None, *, closes: bool = False
+    ) -> None:
         self._store = store
+        self._closes = closes  # whether it was opened here, so that nobody else closes it
         self.name = name
         self._list_page = list_page
         self._is_checked = False  # that it finds copies by our id, and is not the store that is copied
@@ -117,7 +127,10 @@ class ForeignStore:
         return await self._store.health()
 
     async def close(self) -> None:
-        """It belongs to whoever made it."""
+        """Otherwise it belongs to whoever made it."""
+        close = getattr(self._store, "close", None) if self._closes else None
+        if close is not None and inspect.isawaitable(closing := close()):
+            await closing
 
     # what it is asked with
 
