@@ -17,6 +17,7 @@ from adapter_cases import REJECTS, SECRET, STAGES
 
 from commonplace import SyncMemory
 from commonplace.blocking import BlockingMemory
+from commonplace.stores import commit_groups
 
 pytest.importorskip("anthropic", reason="anthropic is not installed: make test-integrations")
 import anthropic
@@ -25,7 +26,8 @@ from anthropic.tools import BetaLocalFilesystemMemoryTool
 
 from commonplace.integrations.anthropic import CommonplaceAsyncMemoryTool, CommonplaceMemoryTool, MemoryFiles
 
-NOTES = "/memories/notes.md"
+NOTES, ONE, TWO = "/memories/notes.md", "/memories/one.md", "/memories/two.md"
+NOW = 2_000_000_000_000
 
 
 def call(tool: Any, command: str, **fields: Any) -> str:
@@ -336,6 +338,124 @@ def test_of_two_processes_that_create_a_file_one_does(
             call(CommonplaceMemoryTool(opened), "delete", path=NOTES)
             call(CommonplaceMemoryTool(opened), "create", path=NOTES, file_text="again")
         assert [kept["content"] for kept in memory.list()["memories"]] == ["again"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("create", "rename"), ("create", "rename of a folder"), ("rename", "create"), ("rename of another", "create"),
+        ("rename of another", "rename"), ("rename of another", "rename of a folder"),
+    ],
+)  # fmt: skip
+def test_of_a_rename_and_a_creation_at_one_path_one_is_done(
+    memory: BlockingMemory, monkeypatch: pytest.MonkeyPatch, first: str, second: str
+) -> None:
+    """The second has looked, and found the path free, before the first was done."""
+    path = "/memories/folder/new.md"
+    tool = CommonplaceMemoryTool(memory)
+    call(tool, "create", path="/memories/old/new.md", file_text="the old one")
+    call(tool, "create", path="/memories/another.md", file_text="another")
+    do: dict[str, dict[str, Any]] = {
+        "create": {"command": "create", "path": path, "file_text": "created"},
+        "rename": {"command": "rename", "old_path": "/memories/old/new.md", "new_path": path},
+        "rename of a folder": {"command": "rename", "old_path": "/memories/old", "new_path": "/memories/folder"},
+        "rename of another": {"command": "rename", "old_path": "/memories/another.md", "new_path": path},
+    }
+    look, hooks = MemoryFiles._require_free, [lambda: call(CommonplaceMemoryTool(memory), **do[first])]
+
+    async def look_and_let_another(self: MemoryFiles, path: str) -> None:
+        await look(self, path)
+        if hooks:
+            await asyncio.to_thread(hooks.pop())
+
+    monkeypatch.setattr(MemoryFiles, "_require_free", look_and_let_another)
+    with pytest.raises(ToolError, match="already exists"):
+        call(tool, **do[second])
+    files = {each["metadata"]["title"]: each["content"] for each in memory.list()["memories"]}
+    texts = {"create": "created", "rename": "the old one", "rename of another": "another"}
+    whole = {"/memories/old/new.md": "the old one", "/memories/another.md": "another"}
+    gone = {"rename": "/memories/old/new.md", "rename of another": "/memories/another.md"}.get(first)
+    assert files == {**{place: text for place, text in whole.items() if place != gone}, path: texts[first]}
+
+
+@pytest.mark.parametrize("first", ["create", "rename"])
+def test_of_two_that_meet_within_a_millisecond_one_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    """Both have found the path free, and both have written when they look again."""
+    looked, written = threading.Barrier(2, timeout=60), threading.Barrier(2, timeout=60)
+    look, look_again = MemoryFiles._require_free, MemoryFiles._is_late
+
+    async def look_and_wait(self: MemoryFiles, path: str) -> None:
+        await look(self, path)
+        await asyncio.to_thread(looked.wait)
+
+    async def wait_and_look(self: MemoryFiles, place: str, files: list[dict[str, Any]]) -> bool:
+        await asyncio.to_thread(written.wait)
+        late = await look_again(self, place, files)
+        await asyncio.to_thread(written.wait)  # nothing is taken back before both know
+        return late
+
+    def do(opened: SyncMemory, command: str) -> str:
+        fields: dict[str, Any] = {
+            "create": {"command": "create", "path": NOTES, "file_text": "created"},
+            "rename": {"command": "rename", "old_path": ONE, "new_path": NOTES},
+            "rename of another": {"command": "rename", "old_path": TWO, "new_path": NOTES},
+        }
+        try:
+            return call(CommonplaceMemoryTool(opened), **fields[command])
+        except ToolError as refused:
+            return str(refused)
+
+    opened = [SyncMemory(agent_id="assistant", data=tmp_path, embedder="hashing") for _ in range(2)]
+    with opened[0] as memory, opened[1] as other:
+        for path in (ONE, TWO):
+            call(CommonplaceMemoryTool(memory), "create", path=path, file_text=path)
+        with monkeypatch.context() as patched, ThreadPoolExecutor(2) as pool:
+            patched.setattr(commit_groups, "commit_time", lambda clock, last: NOW)
+            patched.setattr(MemoryFiles, "_require_free", look_and_wait)
+            patched.setattr(MemoryFiles, "_is_late", wait_and_look)
+            said = list(pool.map(do, (memory, other), (first, "rename of another")))
+        done = [text != f"{NOTES} already exists." for text in said]
+        assert sorted(done) == [False, True], said
+        kept = {each["metadata"]["title"]: each for each in memory.list()["memories"]}
+        assert kept[NOTES]["updated_at"] == NOW
+        by_first = {"create": ("", "created"), "rename": (ONE, ONE)}[first]
+        gone, text = by_first if done[0] else (TWO, TWO)
+        assert {path: each["content"] for path, each in kept.items()} == {
+            **{path: path for path in (ONE, TWO) if path != gone}, NOTES: text,
+        }  # fmt: skip
+
+
+def test_whoever_is_done_is_not_followed_within_its_millisecond(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that was there before has the smaller id: moved to a path in the millisecond of its creation, it would be
+    the first there."""
+    now = NOW
+
+    async def pass_time(seconds: float) -> None:
+        nonlocal now
+        now += int(seconds * 1000)
+
+    look = MemoryFiles._require_free
+    with SyncMemory(agent_id="assistant", data=tmp_path, embedder="hashing") as memory:
+        tool = CommonplaceMemoryTool(memory)
+        call(tool, "create", path="/memories/old.md", file_text="old")
+        hooks = [lambda: call(CommonplaceMemoryTool(memory), "create", path=NOTES, file_text="created")]
+
+        async def look_and_let_another(self: MemoryFiles, path: str) -> None:
+            await look(self, path)
+            if hooks:
+                await asyncio.to_thread(hooks.pop())
+
+        monkeypatch.setattr(MemoryFiles, "_require_free", look_and_let_another)
+        monkeypatch.setattr(commit_groups, "commit_time", lambda clock, last: now)
+        monkeypatch.setattr(asyncio, "sleep", pass_time)
+        with pytest.raises(ToolError, match="already exists"):
+            call(tool, "rename", old_path="/memories/old.md", new_path=NOTES)
+        files = {each["metadata"]["title"]: each["content"] for each in memory.list()["memories"]}
+        assert files == {"/memories/old.md": "old", NOTES: "created"}
 
 
 def test_a_secret_is_taken_out(ours: CommonplaceMemoryTool) -> None:

@@ -121,6 +121,24 @@ def test_others_memories_are_found_and_never_reset(memory: BlockingMemory) -> No
     assert [each["content"] for each in memory.list()["memories"]] == ["Alice is allergic to peanuts"]
 
 
+@pytest.mark.parametrize("odd", [
+    "yes", 7, [1], {"scope": 5}, {"scope": {"a": 1}}, {"scope": "/a", "scopes": 3, "metadata": [], "private": "no"},
+    {"scope": "/a", "source": 7, "metadata": None}, {"private": []},
+], ids=repr)  # fmt: skip
+def test_what_only_looks_like_a_record_breaks_nothing(memory: BlockingMemory, odd: Any) -> None:
+    """Anyone may write such metadata, by any protocol."""
+    memory.remember("the neighbour keeps bees", metadata={"crewai": odd, "importance": 1, "tags": ["bees"]})
+    crew = CommonplaceMemory(memory)
+    kept = crew.remember("Alice keeps bees", scope="/a")
+    assert sorted(contents(crew.recall("who keeps bees?"))) == ["Alice keeps bees", "the neighbour keeps bees"]
+    assert kept is not None
+    assert "Alice keeps bees" in [record.content for record in crew.list_records()]
+    assert crew.list_scopes("/") == ["/a"]
+    assert crew.info("/").record_count >= 1
+    crew.reset()
+    assert crew.list_records() == []
+
+
 def test_it_is_read_only_where_it_is_told_to(memory: BlockingMemory) -> None:
     crew = CommonplaceMemory(memory, read_only=True)
     assert crew.remember("nothing") is None

@@ -8,6 +8,7 @@ There are no folders but those that files are in. What does not have this adapte
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
@@ -25,6 +26,7 @@ _SOURCE = "anthropic"
 _DEPTH = 2  # levels that a listing shows, as the tool's description promises the model
 _LINES = 999_999  # of a file that is shown
 _AROUND = 2  # lines above and below a change that are shown
+_TICK_S = 0.002  # more than the millisecond by which times are told apart
 
 
 class MemoryFiles:
@@ -52,6 +54,9 @@ class MemoryFiles:
         if made is None:
             raise _taken(path)
         require_done(made)
+        if await self._is_late(path, [{**draft, "id": made.id, "updated_at": made.stored_at}]):
+            await self._forget([made.id])
+            raise _taken(path)
         return f"File created successfully at: {path}"
 
     async def str_replace(self, command: Any) -> str:
@@ -104,9 +109,11 @@ class MemoryFiles:
         if not moved:
             raise _missing(old)
         await self._require_free(new)
-        for file in moved:
-            place = new + _path(file).removeprefix(old)
-            await self._write(file, place, _text(file))
+        there = [await self._write(file, new + _path(file).removeprefix(old), _text(file)) for file in moved]
+        if await self._is_late(new, there):
+            for file in there:
+                await self._write(file, old + _path(file).removeprefix(new), _text(file))
+            raise _taken(new)
         return f"Successfully renamed {old} to {new}"
 
     async def clear(self) -> str:
@@ -149,17 +156,27 @@ class MemoryFiles:
             if await self._find(folder) is not None:
                 raise Conflict(f"{folder} is a file, so there can be nothing inside of it.")
 
-    async def _write(self, file: dict[str, Any], path: str, text: str) -> None:
+    async def _is_late(self, place: str, written: list[dict[str, Any]]) -> bool:
+        """Whether another has put a file where one of these is now, at or within the place, and earlier. A rename and
+        a creation may both have found it free: both look again, and whoever wrote second takes it back; of two in the
+        same millisecond, the one with the larger id."""
+        await asyncio.sleep(_TICK_S)  # whoever writes after this look has a later time, whatever its id
+        ids = {file["id"] for file in written}
+        orders = {_path(file): _order(file) for file in written}
+        others = [file async for file in self._at_or_within(place) if file["id"] not in ids]
+        return any(_path(file) in orders and _order(file) < orders[_path(file)] for file in others)
+
+    async def _write(self, file: dict[str, Any], path: str, text: str) -> dict[str, Any]:
         draft = self._draft(path, text)
-        require_done(
-            await self._access.memory.update(
-                file["id"],
-                content=draft["content"],
-                metadata=draft["metadata"],
-                expected_version=file["version"],
-                agent_id=self._access.agent_id,
-            )
+        written = await self._access.memory.update(
+            file["id"],
+            content=draft["content"],
+            metadata=draft["metadata"],
+            expected_version=file["version"],
+            agent_id=self._access.agent_id,
         )
+        require_done(written)
+        return written
 
     async def _forget(self, ids: list[str]) -> None:
         reason = "deleted with Anthropic's memory tool"
@@ -296,6 +313,10 @@ def _is_file(memory: dict[str, Any]) -> bool:
 
 def _path(file: dict[str, Any]) -> str:
     return str(file["metadata"][_SOURCE]["path"])
+
+
+def _order(file: dict[str, Any]) -> tuple[int, str]:
+    return file["updated_at"], file["id"]
 
 
 def _text(file: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ wrote; what lists, forgets or resets means CrewAI's own records only.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -236,13 +236,18 @@ class RecordStorage:
     def _all(self, scope: str | None, limit: int | None = None) -> list[MemoryRecord]:
         async def work() -> list[MemoryRecord]:
             found: list[MemoryRecord] = []
-            async for memory in self.access.list_own(_filter(scope)):
+            async for memory in self._list(_filter(scope)):
                 found.append(_record(memory))
                 if len(found) == limit:
                     break
             return found
 
         return self.access.wait(work())
+
+    async def _list(self, filter: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        async for memory in self.access.list_own(filter):
+            if isinstance(_own(memory).get("scope"), str):  # of what only looks like a record it is anything
+                yield memory
 
     async def keep(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
         """All that may be kept, each under the memory's id; then raises for the first that may not."""
@@ -284,7 +289,7 @@ class RecordStorage:
             filters = [
                 filter | {"id": record_ids[at : at + _MAX_NAMED]} for at in range(0, len(record_ids), _MAX_NAMED)
             ]
-        ids = [memory["id"] for each in filters async for memory in self.access.list_own(each)]
+        ids = [memory["id"] for each in filters async for memory in self._list(each)]
         if not ids:
             return 0
         gone = await self.access.memory.forget(ids, agent_id=self.access.agent_id, reason="deleted by CrewAI")
@@ -322,30 +327,31 @@ def _filter(scope: str | None, categories: list[str] | None = None, *, only_reco
 
 
 def _draft(record: MemoryRecord) -> dict[str, Any]:
-    own = {
-        "scope": record.scope,
-        "scopes": _scopes(record.scope),
-        "metadata": record.metadata,
-        "private": record.private,
-        "source": record.source,
-    }
+    own = {"scope": record.scope, "scopes": _scopes(record.scope), "metadata": record.metadata}
+    own |= {"private": record.private, "source": record.source}
     metadata = {"kind": "crewai_record", "tags": record.categories, "importance": record.importance, _NAME: own}
     return {"content": record.content, "metadata": metadata}
 
 
+def _own(memory: dict[str, Any]) -> dict[str, Any]:
+    kept = (memory.get("metadata") or {}).get(_NAME)
+    return kept if isinstance(kept, dict) else {}
+
+
 def _record(memory: dict[str, Any]) -> MemoryRecord:
-    """A memory as CrewAI has it, whoever wrote it."""
-    metadata = memory.get("metadata") or {}
-    own = metadata.get(_NAME, {})
+    """A memory as CrewAI has it, whoever wrote it: anyone may put something else where a record has its fields."""
+    metadata, own = memory.get("metadata") or {}, _own(memory)
     others = {name: value for name, value in metadata.items() if name not in (_NAME, "tags", "importance")}
+    scope, said, source = own.get("scope"), own.get("metadata"), own.get("source", memory.get("source"))
     importance = metadata.get("importance")
     return MemoryRecord(
-        id=memory["id"], content=str(memory["content"]), scope=own.get("scope", "/"),
-        categories=metadata.get("tags", []), metadata=own.get("metadata", others),
-        importance=importance if isinstance(importance, int | float) else 0.5,
+        id=memory["id"], content=str(memory["content"]), scope=scope if isinstance(scope, str) else "/",
+        categories=[name for name in metadata.get("tags") or () if isinstance(name, str)],
+        metadata=said if isinstance(said, dict) else others,
+        importance=min(max(importance, 0), 1) if isinstance(importance, int | float) else 0.5,
         created_at=_time(memory["created_at"]),
         last_accessed=_time(memory.get("last_recalled_at") or memory["created_at"]),
-        source=own.get("source", memory.get("source")), private=own.get("private", False),
+        source=source if isinstance(source, str) else None, private=own.get("private") is True,
     )  # fmt: skip
 
 
