@@ -156,11 +156,12 @@ def test_what_is_remembered_of_a_tree_goes_when_the_store_was_restored(tmp_path:
         for n in range(9):
             run(subject.remember(f"fact {n}"))
         run(subject.engine.ledger.heads.head(WHO))
-        other = SqliteStore(tmp_path / "b.db", clock)
+        first, other = subject.store, SqliteStore(tmp_path / "b.db", clock)
         subject.engine._core.primary, subject.store = other, other
         for n in range(9):
             run(subject.remember(f"another {n}"))
         assert run(subject.engine.ledger.heads.head(WHO))["root"] == naive.mth(data_of(subject, run)).hex()
+        run(first.close())
 
 
 def test_many_ask_for_heads_at_once_while_others_write(subject: Subject, run: Any) -> None:

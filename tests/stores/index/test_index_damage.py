@@ -4,6 +4,7 @@ import random
 import shutil
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,8 +13,15 @@ from index_rows import DIMENSION, SCOPE, WORDS, check, filled, on_disk, question
 
 from commonplace.stores import text
 from commonplace.stores.fixed_point import to_fixed
-from commonplace.stores.sqlite.index import IndexQuery, SegmentIndex, compaction, manifest, segment
-from commonplace.stores.sqlite.index.segment import Segment, SegmentIdentity
+from commonplace.stores.sqlite.index import (
+    IndexQuery,
+    SegmentIndex,
+    compaction,
+    manifest,
+    search as index_search,
+    segment,
+)
+from commonplace.stores.sqlite.index.segment import IndexDamage, Segment, SegmentIdentity
 
 
 @pytest.fixture(autouse=True)
@@ -337,3 +345,11 @@ def test_a_source_that_fails_halfway_is_read_again(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="gone"):
         opened.search(broken, SCOPE, question())
     check(opened, rows, question())
+
+
+def test_vectors_that_end_before_they_begin_are_damage() -> None:
+    """numpy looks for the next number from where it found the one before, so that disorder gives ends before starts."""
+    part = SimpleNamespace(name="a", single=False, vector_docs=np.array([1, 4, 3, 7, 2, 8, 1, 5, 0], "<u4"))
+    places = [(0, doc) for doc in [1, 5, 6, 7, 8]]
+    with pytest.raises(IndexDamage, match="the vectors are not where it says"):
+        index_search._late_scores([SimpleNamespace(part=part)], places, None)  # type: ignore[arg-type, list-item]

@@ -277,6 +277,8 @@ def _late_scores(shards: Sequence[Shard], places: Sequence[_Place], question: Qu
     for i, group in itertools.groupby(places, key=itemgetter(0)):
         part, docs = shards[i].part, np.array([doc for _, doc in group], np.int64)
         first, end = _vectors_of(part, docs)
+        if (first > end).any():
+            raise IndexDamage(f"{part.name}: the vectors are not where it says")
         mids += part.mids[docs].tolist()
         codes += _tokens_of(part, _spans(first, end))
         counts += (end - first).tolist()
