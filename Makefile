@@ -61,9 +61,10 @@ test-fast: tools
 	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not process'
 
 # Every page, light, dark and on a phone, into site/screenshots; in Chromium, which is installed where it is missing.
+# DOCS=yes: those that the documentation shows are taken anew.
 .PHONY: screenshots
 screenshots: tools
-	@$(BIN)/python tests/browser/screenshots.py
+	@$(BIN)/python tests/browser/screenshots.py $(if $(DOCS),--docs)
 
 # Hundreds of damaged stores and generated requests: what the suite tries a few dozen of. Half an hour.
 sweep: tools

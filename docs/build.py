@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import logging
+import posixpath
 import re
 import shutil
 import sys
@@ -18,7 +19,9 @@ from urllib.parse import unquote, urlsplit
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "site"
 #: Documents beside docs/, by their names on the site.
-BESIDE = {"README.md": "index.md"} | {name: name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")}
+BESIDE = {"README.md": "index.md", "packages/client-ts/README.md": "typescript.md"} | {
+    name: name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
+}
 #: Folders of which the site shows what is in them: title and introduction.
 LISTINGS = {
     "adr": ("Decisions", "Half a page each: what was decided, why, and what it costs."),
@@ -90,8 +93,7 @@ def assemble(folder: Path) -> None:
     shutil.copytree(ROOT / "docs", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     for page in pages():
         name = page.relative_to(ROOT).as_posix()
-        target = BESIDE.get(name) or name.removeprefix("docs/")
-        (folder / target).write_text(as_site_page(page.read_text("utf-8"), name), "utf-8")
+        (folder / _place(name)).write_text(as_site_page(page.read_text("utf-8"), name), "utf-8")
     for name, (title, intro) in LISTINGS.items():
         listed = [f"- [{_title(path)}]({path.name})" for path in sorted((folder / name).iterdir()) if path.is_file()]
         (folder / name / "index.md").write_text("\n".join([f"# {title}", "", intro, "", *listed, ""]), "utf-8")
@@ -121,13 +123,15 @@ def _on_site(target: str, name: str) -> str:
     path, mark, anchor = target.partition("#")
     if not path or urlsplit(target).scheme:
         return target
-    if name in BESIDE:
-        path = BESIDE.get(path) or path.removeprefix("docs/")
-    else:
-        up, _, last = path.rpartition("/")
-        if last in BESIDE and (ROOT / Path(name).parent / path).resolve() == ROOT / last:
-            path = f"{up.removesuffix('..')}{BESIDE[last]}"
-    return f"{path.rstrip('/')}/index.md" if path.rstrip("/") in LISTINGS else f"{path}{mark}{anchor}"
+    here, there = _place(name), _place(posixpath.normpath(posixpath.join(posixpath.dirname(name), path)))
+    if there in LISTINGS:
+        there, mark, anchor = f"{there}/index.md", "", ""
+    return f"{posixpath.relpath(there, posixpath.dirname(here) or '.')}{mark}{anchor}"
+
+
+def _place(name: str) -> str:
+    """Where a file of the repository is on the site."""
+    return BESIDE.get(name) or name.removeprefix("docs/")
 
 
 def unlisted_pages(configuration: str) -> list[str]:

@@ -42,6 +42,8 @@ commonplace audit verify
 }
 _COLOURS = {31: "#ff8f80", 32: "#8fd694", 33: "#e6c46c", 34: "#8db8f5", 35: "#d7a3ee", 36: "#7fd1d8"}
 _ESCAPE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])")
+#: From where rich hides the cursor to draw a bar to where it has wiped the bar away.
+_BAR = re.compile(r"\x1b\[\?25l.*?\x1b\[\?25h(?:\r?\x1b\[1A\x1b\[2K)*", re.DOTALL)
 
 
 @dataclass
@@ -95,7 +97,7 @@ def _answer(typed: str, settings: dict[str, str]) -> str:
     os.close(ours)
     if running.wait() != 0:
         raise SystemExit(f"{typed}\n{said.decode()}")
-    return said.decode()
+    return _BAR.sub("", said.decode())
 
 
 def asciicast(session: Session) -> str:
@@ -106,21 +108,22 @@ def asciicast(session: Session) -> str:
 
 def animation(session: Session, title: str) -> str:
     """An SVG that types line by line and scrolls; whoever wants no motion sees the end."""
-    lines = _lines(session)
+    lines = [(at, part) for at, spans in _lines(session) for part in _wrapped(spans)]
     total = session.now + 3
     height = ROWS * _LINE_HEIGHT + 2 * _MARGIN
     width = round(COLUMNS * _CHAR_WIDTH + 2 * _MARGIN)
-    body, steps = [], ["0%{transform:translateY(0)}"]
-    moved = 0
+    body, moved = [], 0
+    scrolled = {0.0: 0}  # after which share of the time by how much
     for number, (at, spans) in enumerate(lines):
         y = (number + 1) * _LINE_HEIGHT
         body.append(f'<text y="{y}" style="animation-delay:{at:.2f}s">{"".join(map(_span, spans))}</text>')
         if number >= ROWS:
-            share = 100 * at / total
-            steps.append(f"{share:.2f}%{{transform:translateY({-moved}px)}}")
+            share = round(100 * at / total, 2)
+            scrolled.setdefault(share, moved)  # of the lines of one answer the first: until then it stands still
             moved = (number - ROWS + 1) * _LINE_HEIGHT
-            steps.append(f"{min(share + 0.2, 100):.2f}%{{transform:translateY({-moved}px)}}")
-    steps.append(f"100%{{transform:translateY({-moved}px)}}")
+            scrolled[round(min(share + 0.2, 100), 2)] = moved
+    scrolled[100.0] = moved
+    steps = [f"{share}%{{transform:translateY({-by}px)}}" for share, by in sorted(scrolled.items())]
     style = (
         "text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#e4e6eb;"
         "white-space:pre;opacity:0;animation:show .01s forwards}"
@@ -167,6 +170,21 @@ def _lines(session: Session) -> list[tuple[float, list[Span]]]:
                     colour = "" if code in (0, 39) else _COLOURS.get(code, colour)
                     bold, dim = (False, False) if code in (0, 22) else (bold or code == 1, dim or code == 2)
     return [*found, (begun, spans)] if spans else found
+
+
+def _wrapped(spans: list[Span]) -> list[list[Span]]:
+    """As a terminal breaks a line that is wider than it is."""
+    made: list[list[Span]] = [[]]
+    room = COLUMNS
+    for text, *style in spans:
+        while text:
+            if not room:
+                made.append([])
+                room = COLUMNS
+            part, text = text[:room], text[room:]
+            made[-1].append((part, *style))
+            room -= len(part)
+    return made
 
 
 def _span(span: Span) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 Team = tuple[ServerProcess, dict[str, str]]
+_CELLS = "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
 
 
@@ -65,6 +66,27 @@ def test_every_operation_is_on_the_page(open_page: Callable[..., Page]) -> None:
     assert sorted(shown) == sorted(route.operation for protocol in PROTOCOLS for route in protocol.routes)
 
 
+def test_every_parameter_and_field_is_explained(open_page: Callable[..., Page], team: Team) -> None:
+    """As the server describes it, with what it is by default and at most."""
+    page = open_page()
+    described = team[0].get("/openapi.json").json
+    for path, methods in described["paths"].items():
+        for operation in methods.values():
+            box = page.locator(f"details[id='{operation['operationId']}']")
+            box.evaluate("box => { box.open = true; }")
+            expect(box.get_by_role("button", name="Send")).to_be_visible()
+            told = box.locator(".fields tr").evaluate_all(
+                "rows => rows.map(row => [...row.cells].map(c => c.textContent))"
+            )
+            for parameter in operation.get("parameters", ()):
+                shown = [text for name, _, text in told if name == parameter["name"]]
+                assert any(text.startswith(parameter["description"]) for text in shown), (path, parameter["name"])
+            assert [row for row in told if not row[2]] == [], path
+            box.evaluate("box => { box.open = false; }")
+    page.locator("details[id='list']").evaluate("box => { box.open = true; }")
+    expect(page.locator("details[id='list'] tr", has_text="limit").first).to_contain_text("1 to 1000")
+
+
 def test_a_memory_is_kept_and_found_by_trying(open_page: Callable[..., Page], team: Team) -> None:
     page = open_page("/docs#remember")
     box = page.locator("details[id='remember']")
@@ -102,7 +124,9 @@ def test_operations_are_found_by_words(open_page: Callable[..., Page]) -> None:
     page = open_page()
     page.get_by_label("Find").fill("audit verify")
     expect(page.locator("details:visible")).to_have_count(1)
-    expect(page.get_by_role("status").first).to_have_text("1 operations")
+    expect(page.get_by_role("status").first).to_have_text("1 operation")
+    page.get_by_label("Find").fill("no operation is called so")
+    expect(page.get_by_role("status").first).to_have_text("0 operations")
     page.get_by_label("Find").fill("")
     assert page.locator("details:visible").count() > 50
 

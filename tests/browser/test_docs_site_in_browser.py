@@ -62,10 +62,24 @@ def test_a_reader_walks_from_the_first_page_to_a_recipe(page: Page) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text("Deleting a person")
 
 
-def test_search_finds_a_page_without_another_machine(page: Page) -> None:
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [("erase a person", "gdpr-deletion.html"), ("typescript client", "typescript.html"), ("nginx", "deployment.html")],
+)
+def test_search_finds_a_page_without_another_machine(page: Page, asked: str, found: str) -> None:
     page.locator("input.md-search__input").click()
-    page.keyboard.type("erase a person")
-    expect(page.locator(".md-search-result__link").first).to_be_visible(timeout=20_000)
+    page.keyboard.type(asked)
+    expect(page.locator(f".md-search-result__link[href*='{found}']").first).to_be_visible(timeout=20_000)
+
+
+def test_every_part_leads_to_what_people_look_for(page: Page) -> None:
+    for part, name, heading in (
+        ("Use it", "TypeScript", "commonplace-memory"), ("Run it", "Deployment", "Deployment"),
+        ("Run it", "Configuration", "Configuration"), ("Trust it", "Threats", "Threats"),
+    ):  # fmt: skip
+        page.locator(".md-tabs").get_by_role("link", name=part, exact=True).click()
+        page.locator(".md-sidebar--primary").get_by_role("link", name=name, exact=True).click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text(heading)
 
 
 def test_the_python_page_is_made_from_docstrings(page: Page, address: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import node
 import pytest
+from code_blocks import blocks_of
 from server_process import run_server, token
 
 from commonplace.__about__ import DISTRIBUTION, __version__
@@ -124,6 +125,16 @@ def test_it_works_with_a_real_server(installed: Path, tmp_path: Path) -> None:
                 COMMONPLACE_URL=url, COMMONPLACE_TOKEN=admin, COMMONPLACE_READER=reader,
             )  # fmt: skip
             assert "# fail 0" in said or "ℹ fail 0" in said, said
+
+
+@pytest.mark.process
+def test_the_program_of_its_readme_runs(installed: Path, tmp_path: Path) -> None:
+    (program,) = blocks_of((PACKAGE / "README.md").read_text("utf-8"), "ts")
+    with run_server(tmp_path) as server:
+        here = program.replace("http://127.0.0.1:8420", server.url)
+        (installed / "readme.mts").write_text(f"{here}\nconsole.log(JSON.stringify(found));\n", "utf-8")
+        said = run("node", "--experimental-strip-types", "--no-warnings", "readme.mts", cwd=installed)
+    assert [hit["content"] for hit in json.loads(said)["results"]] == ["Alice is allergic to peanuts"]
 
 
 @pytest.mark.process

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import screenshots
 from code_blocks import ROOT
 
 
@@ -63,8 +64,8 @@ def test_the_navigation_leads_to_pages_that_there_are() -> None:
 
 def test_a_page_that_the_navigation_forgets_comes_last() -> None:
     configuration = (ROOT / "mkdocs.yml").read_text("utf-8")
-    before = BUILD.unlisted_pages(configuration)
-    assert BUILD.unlisted_pages(configuration.replace(" graph.md", " gone.md")) == sorted([*before, "graph.md"])
+    assert BUILD.unlisted_pages(configuration) == [], "where nobody would look for it"
+    assert BUILD.unlisted_pages(configuration.replace(" graph.md", " gone.md")) == ["graph.md"]
 
 
 @pytest.mark.parametrize(
@@ -74,6 +75,9 @@ def test_a_page_that_the_navigation_forgets_comes_last() -> None:
         ("README.md", "[c](docs/adr/)", "[c](adr/index.md)"),
         ("docs/stores.md", "[a](../CONTRIBUTING.md#x) [b](../README.md)", "[a](CONTRIBUTING.md#x) [b](index.md)"),
         ("docs/recipes/backup.md", "[a](../moving.md)", "[a](../moving.md)"),
+        ("docs/recipes/backup.md", "[a](../../README.md#x) [b](index.md)", "[a](../index.md#x) [b](index.md)"),
+        ("docs/http.md", "[a](../packages/client-ts/README.md)", "[a](typescript.md)"),
+        ("packages/client-ts/README.md", "[a](../../README.md) [b](../../docs/http.md)", "[a](index.md) [b](http.md)"),
         ("docs/http.md", "words\n- item\n- item\n\nwords\n| a |", "words\n\n- item\n- item\n\nwords\n\n| a |"),
         ("docs/http.md", "```\nwords\n- [a](../README.md)\n```", "```\nwords\n- [a](../README.md)\n```"),
     ],
@@ -106,6 +110,11 @@ def test_a_site_that_was_built_is_whole() -> None:
     assert BUILD.problems_of(ROOT / "site") == []
 
 
+def test_every_picture_of_the_product_is_one_that_a_command_takes() -> None:
+    shown = {name for page in BUILD.pages() for name in re.findall(r"images/([\w-]+)\.png", page.read_text("utf-8"))}
+    assert shown == screenshots.IN_DOCUMENTATION.keys()
+
+
 # casts
 
 
@@ -119,6 +128,7 @@ def test_a_cast_shows_what_is_typed_in_it(name: str) -> None:
         assert f"$ {typed}\r\n" in plain
     assert [at for at, _, _ in events] == sorted(at for at, _, _ in events)
     assert str(Path.home()) not in shown
+    assert set(re.findall(r"\x1b\[[0-9;?]*([A-Za-z])", shown)) == {"m"}, "colours alone: the picture knows no others"
 
 
 @pytest.mark.parametrize("name", CASTS.CASTS)
@@ -141,3 +151,29 @@ def test_colours_and_lines_of_a_terminal_become_text() -> None:
     assert "a&lt;b" in picture
     assert '<tspan fill="#7fd1d8" font-weight="bold">bold</tspan>' in picture
     assert picture.count("<text ") == 2
+
+
+def test_a_bar_that_made_someone_wait_is_no_part_of_an_answer() -> None:
+    bar = "\x1b[?25l\x1b[32m⠋\x1b[0m working ━━\r\x1b[2K\x1b[32m⠙\x1b[0m working ━━\r\n\x1b[?25h\r\x1b[1A\x1b[2K"
+    assert CASTS._BAR.sub("", f"{bar}remembered x\r\n{bar}") == "remembered x\r\n"
+
+
+def test_a_picture_stands_still_until_there_is_more_than_it_can_show() -> None:
+    """All lines of an answer come at once: a step for each at the same instant would be a drift from the beginning."""
+    session = CASTS.Session()
+    session.show("$ typed\r\n", 1.0)
+    session.show("line\r\n" * 40, 4.0)
+    session.show("$ typed\r\nline\r\n", 2.0)
+    picture = CASTS.animation(session, "a test")
+    frames = picture.split("@keyframes scroll{")[1].split("}#s")[0]
+    steps = [(float(at), int(by)) for at, by in re.findall(r"([\d.]+)%{transform:translateY\((-?\d+)px\)}", frames)]
+    assert session.now + 3 == 10.0, "of which shares are taken"
+    first, second = (-CASTS._LINE_HEIGHT * (lines - CASTS.ROWS) for lines in (41, 43))
+    assert steps == [(0.0, 0), (50.0, 0), (50.2, first), (70.0, first), (70.2, second), (100.0, second)]
+
+
+def test_a_line_wider_than_the_terminal_goes_on_in_the_next() -> None:
+    session = CASTS.Session()
+    session.show("a" * 80 + "\x1b[36m" + "b" * 20 + "\x1b[0m" + "c" * 90 + "\r\n", 1.0)
+    lines = re.findall(r"<text [^>]*>(.*?)</text>", CASTS.animation(session, "a test"))
+    assert [re.sub("<[^>]*>", "", line) for line in lines] == ["a" * 80 + "b" * 8, "b" * 12 + "c" * 76, "c" * 14]

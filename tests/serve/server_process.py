@@ -114,17 +114,16 @@ def command(*args: str) -> list[str]:
     return [sys.executable, "-m", "commonplace.cli", *args]
 
 
-def cli(data: Path, *args: str) -> Any:
+def cli(data: Path, *args: str, **settings: str) -> Any:
     """The JSON that a command prints."""
-    done = subprocess.run(
-        command(*args, "--json"), env=environment(data), capture_output=True, text=True, timeout=SECONDS, check=False
-    )
+    asked, where = command(*args, "--json"), environment(data, **settings)
+    done = subprocess.run(asked, env=where, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout)
 
 
-def token(data: Path, *args: str) -> str:
-    made: str = cli(data, "token", "create", *args)["token"]
+def token(data: Path, *args: str, **settings: str) -> str:
+    made: str = cli(data, "token", "create", *args, **settings)["token"]
     return made
 
 

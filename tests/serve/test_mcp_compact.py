@@ -46,6 +46,12 @@ def test_it_costs_no_more_than_it_may() -> None:
     assert not any("outputSchema" in tool for tool in listing("commonplace"))
 
 
+def test_the_page_says_what_it_costs() -> None:
+    count, page = word_pieces(), (Path(__file__).parents[2] / "docs" / "mcp.md").read_text("utf-8")
+    for said, name in (("{:,} tokens for `commonplace`", "commonplace"), ("{:,} for `full`", "full")):
+        assert said.format(count(as_read(listing(name)))) in page
+
+
 def test_a_model_is_told_when_to_remember_and_when_to_recall() -> None:
     for word in ("Recall before you answer", "Remember, without being asked", "preferences", "secrets", "update"):
         assert word in INSTRUCTIONS

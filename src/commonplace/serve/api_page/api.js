@@ -199,10 +199,10 @@ const draw = (doc, path, method, operation) => {
     const inside = make("div", { className: "inside" });
     if (operation.description) inside.append(make("p", {}, operation.description));
     const body = json(operation.requestBody);
-    const queries = (operation.parameters || []).filter((each) => each.schema.description);
-    if (queries.length) inside.append(make("h3", {}, "Parameters"), make("div", { className: "fields" }, make("table", {},
-      make("tbody", {}, ...queries.map((each) => make("tr", {}, make("td", { className: each.required ? "needed" : "" }, each.name),
-        make("td", {}, kind(doc, each.schema)), make("td", {}, each.schema.description + limits(each.schema))))))));
+    const parameters = operation.parameters || [];
+    if (parameters.length) inside.append(make("h3", {}, "Parameters"), make("div", { className: "fields" }, make("table", {},
+      make("tbody", {}, ...parameters.map((each) => make("tr", {}, make("td", { className: each.required ? "needed" : "" }, each.name),
+        make("td", {}, kind(doc, each.schema)), make("td", {}, (each.description || "") + limits(each.schema))))))));
     if (body) inside.append(make("h3", {}, "Fields of the body"), fields(doc, body));
     const answered = Object.entries(operation.responses).find(([status]) => status.startsWith("2"));
     if (answered && json(answered[1])) inside.append(make("h3", {}, `Answer ${answered[0]}`), fields(doc, json(answered[1])));
@@ -261,7 +261,7 @@ const start = async () => {
       section.hidden = !shown;
       count += shown;
     }
-    state.textContent = words.length ? `${count} operations` : "";
+    state.textContent = words.length ? `${count} ${count === 1 ? "operation" : "operations"}` : "";
   });
   state.textContent = "";
   api.setAttribute("aria-busy", "false");

@@ -64,7 +64,7 @@ _ROUTE = Route(
     embeddings,
     "embeddings",
     _SUMMARY,
-    "openai",
+    "OpenAI",
     request=_REQUEST,
     response=_RESPONSE,
     embeds=True,
