@@ -136,9 +136,22 @@ def test_a_large_scope_is_searched_by_its_graph(monkeypatch: pytest.MonkeyPatch)
         assert best(limit=1)[0] != ("harbour and violin", pytest.approx(1.0, abs=1e-3))
 
 
-@pytest.mark.parametrize(
-    "asked", ["harbour zebra", "harbour lantern", "zebra pier mast rope", "harbour boat", "zebra quince"]
-)
+def _with_common_words() -> list[Entry]:
+    texts = [
+        f"harbour {'boat ' * (n % 3)}{'pier mast rope ' * (n % 10 == 1)}item{n} "
+        + ("zebra " + "filler " * 60 if n % 40 == 0 else "lantern " if n % 60 == 7 else "filler " * (n % 9))
+        for n in range(900)
+    ]
+    return [
+        Entry(Memory(f"m{n:03}", "local", "agent", "semantic", text, created_at=1, updated_at=1), None, terms(text), 0)
+        for n, text in enumerate(texts)
+    ]
+
+
+_ASKED = ["harbour zebra", "harbour lantern", "zebra pier mast rope", "harbour boat", "zebra quince"]
+
+
+@pytest.mark.parametrize("asked", _ASKED)
 def test_common_words_of_a_large_scope_change_nothing_about_the_best(
     monkeypatch: pytest.MonkeyPatch, asked: str
 ) -> None:
@@ -151,24 +164,36 @@ def test_common_words_of_a_large_scope_change_nothing_about_the_best(
         "_scored_by_words",
         lambda *args: taken.append(len(args) > 5) or scored(*args),  # type: ignore[func-returns-value]
     )
-    texts = [
-        f"harbour {'boat ' * (n % 3)}{'pier mast rope ' * (n % 10 == 1)}item{n} "
-        + ("zebra " + "filler " * 60 if n % 40 == 0 else "lantern " if n % 60 == 7 else "filler " * (n % 9))
-        for n in range(900)
-    ]
-    made = [
-        Entry(Memory(f"m{n:03}", "local", "agent", "semantic", text, created_at=1, updated_at=1), None, terms(text), 0)
-        for n, text in enumerate(texts)
-    ]
     with opened() as (indexed, run):
         plain = InMemory(FakeClock(1))
         for store in (plain, indexed):
-            run(store.put(made))
+            run(store.put(_with_common_words()))
         for limit in (1, 5, 30, 200):
             search = Search(Reach("local", ("agent",), now=1), asked, None, limit=limit)
             best = [[(c.memory.id, c.keyword) for c in run(store.search(search))] for store in (plain, indexed)]
             assert best[0] == best[1]
     assert any(taken) == (asked not in ("harbour boat", "zebra quince"))
+
+
+def test_the_best_of_a_small_scope_are_those_of_a_scan_of_everything() -> None:
+    """By words and by meaning, of memories with several vectors, too, whatever else there is."""
+    embedder = HashingEmbedder(16)
+    made = _with_common_words()
+    for n, entry in enumerate(made):
+        parts = [entry.memory.content, f"harbour part {n % 7}", f"zebra {n}"][: 1 + n % 3]
+        made[n] = Entry(entry.memory, embedder.embed(parts), entry.terms, 1)
+    with opened() as (indexed, run):
+        plain = InMemory(FakeClock(1))
+        for store in (plain, indexed):
+            run(store.adopt_embedder("hashing-16", 16))
+            run(store.put(made))
+        for asked in _ASKED:
+            for limit in (1, 5, 30):
+                for text, vector in ((asked, None), (None, embedder.embed([asked])[0])):
+                    search = Search(Reach("local", ("agent",), now=1), text, vector, limit=limit)
+                    found = [run(store.search(search)) for store in (plain, indexed)]
+                    best = [[c.keyword if vector is None else c.dense for c in each] for each in found]
+                    assert best[0] == pytest.approx(best[1], abs=1e-4), (asked, limit)
 
 
 def test_a_scope_that_grows_large_gets_its_graph_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,9 @@
 """The search: each leg names the best it finds in the tables, and these few are scored exactly from their rows.
 
 By meaning, a scope's vectors are compared one by one while they are few, and by an HNSW graph of that scope alone when
-they are many (see `vector_indexes`). By words, BM25 is added up from the postings; in a large
-scope as MaxScore does: only of memories that have one of the rarer words, where no other can be among the best.
+they are many (see `vector_indexes`). By words, BM25 is added up from the postings: here, from those of a small scope,
+which cost the database less to send than to sort, and by the database in a large one, as MaxScore does: only of
+memories that have one of the rarer words, where no other can be among the best.
 """
 
 from __future__ import annotations
@@ -41,6 +42,13 @@ _CONTAINING = """
 SELECT w.term, (SELECT count(*) FROM postings p WHERE p.scope_id = %s AND p.term = w.term)
 FROM unnest(%s::bigint[]) AS w(term)
 """
+#: Each word with the numbers of the memories that have it, and the codes of how they do, in the same order.
+_POSTINGS = """
+SELECT w.term, p.mids, p.codes FROM unnest(%s::bigint[]) AS w(term) CROSS JOIN LATERAL (
+  SELECT string_agg(int8send(mid), '') AS mids, string_agg(int2send(code), '') AS codes
+  FROM postings WHERE scope_id = %s AND term = w.term) p
+WHERE p.mids IS NOT NULL
+"""
 _BY_WORDS = """
 WITH w AS MATERIALIZED (SELECT * FROM unnest(%s::bigint[], %s::float8[]) AS w(term, idf)) {rare}
 SELECT p.mid, sum(w.idf * (%s::float8[])[p.code + 1]) AS score
@@ -51,10 +59,10 @@ _RARE = ", rare AS MATERIALIZED (SELECT DISTINCT mid FROM postings WHERE scope_i
 #: A word that more than one in so many memories have is common.
 _COMMON = 16
 _JOIN = "JOIN memories m ON m.mid = p.mid LEFT JOIN recalls r ON r.mid = m.mid WHERE {seen}"
-#: Materialised, so that no graph is asked where all are to be compared.
+#: Sent as they come: sorting them costs the database more than sending them, and no graph is asked without an order.
 _ONE_BY_ONE = """
-WITH d AS MATERIALIZED (SELECT p.mid, p.embedding <#> %s::text::halfvec AS distance FROM {table} p {join})
-SELECT mid FROM d GROUP BY mid ORDER BY min(distance), mid LIMIT %s
+SELECT string_agg(int8send(p.mid), ''), string_agg(float8send(p.embedding <#> %s::text::halfvec), '')
+FROM {table} p {join}
 """
 
 
@@ -164,10 +172,28 @@ class _Legs:
         if not terms:
             return {}, set()
         signed = np.array(terms, np.uint64).view(np.int64).tolist()
+        if not self._checked and self._scope.documents <= EXACT:
+            return self._by_postings(dict(zip(signed, terms, strict=True)))
         counted: dict[int, int] = dict(self._db.rows(_CONTAINING, (self._scope.id, signed)))
         containing = {term: counted[held] for term, held in zip(terms, signed, strict=True) if counted[held]}
         held = [term for term in signed if counted[term]]
         return containing, self._best_by_words(held, counted) if held else set()
+
+    def _by_postings(self, terms: Mapping[int, int]) -> tuple[dict[int, int], set[int]]:
+        """As `by_words`, for terms by how the database has them, in a small scope of which everything is in reach."""
+        impacts = text.impact_table(self._scope.words / max(self._scope.documents, 1))
+        containing, all_mids, all_scores = {}, [], []
+        for term, sent, codes in self._db.rows(_POSTINGS, (list(terms), self._scope.id)):
+            mids = np.frombuffer(sent, ">i8")
+            containing[terms[term]] = len(mids)
+            all_mids.append(mids)
+            all_scores.append(text.idf(self._scope.documents, len(mids)) * impacts[np.frombuffer(codes, ">i2")])
+        if not all_mids:
+            return {}, set()
+        mids, places = np.unique(np.concatenate(all_mids), return_inverse=True)
+        scores = np.bincount(places, np.concatenate(all_scores))
+        best = np.lexsort((mids, -scores))[: self._depth + _SPARE]
+        return containing, set(mids[best].tolist())
 
     def _best_by_words(self, terms: list[int], counted: Mapping[int, int]) -> set[int]:
         documents, wanted = self._scope.documents, self._depth + _SPARE
@@ -216,8 +242,13 @@ class _Legs:
         else:
             join = f"{self._join or 'WHERE true'} AND p.scope_id = %s"
             values += [*self._values, self._scope.id]
-        found = self._db.rows(_ONE_BY_ONE.format(table=table, join=join), (*values, self._depth + _SPARE))
-        return {mid for (mid,) in found}
+        sent, distances = self._db.one(_ONE_BY_ONE.format(table=table, join=join), values)
+        if sent is None:
+            return set()
+        compared = np.frombuffer(sent, ">i8")
+        nearest = compared[np.lexsort((compared, np.frombuffer(distances, ">f8")))]
+        _, first = np.unique(nearest, return_index=True)  # of several vectors of one memory the nearest counts
+        return set(nearest[np.sort(first)[: self._depth + _SPARE]].tolist())
 
     def _few_in_reach(self) -> list[int] | None:
         """All that the filter passes; None when they are too many to compare one by one."""
@@ -265,7 +296,8 @@ def _rows(db: Session, view: _View, reach: Reach, scopes: Sequence[int], mids: S
     extra = f"m.mid, m.terms, v.data, v.tokens, {second}"
     join = f"LEFT JOIN vectors_{view.generation} v ON v.vid = m.vid "
     join += "LEFT JOIN second_vectors x ON x.vid = m.vid " if view.second_dimension else ""
-    where = f"WHERE m.mid = ANY(%s) AND m.scope_id = ANY(%s) AND {seen} ORDER BY m.mid"
+    # Of the scope no index is asked: the numbers name the rows, and an index would be read for all that the scope has.
+    where = f"WHERE m.mid = ANY(%s) AND m.scope_id + 0 = ANY(%s) AND {seen} ORDER BY m.mid"
     return db.rows(queries.select("memories", extra) + join + where, (list(mids), list(scopes), *values))
 
 
