@@ -1,7 +1,8 @@
 """`python -m bench.postgres [--memories 100000]`: prints the figures, writes JSON and, with --docs, docs/scaling.md.
 
 The same entries go into both stores, one agent with all of them or a hundred agents, and the same questions are asked;
-then 1, 2 and 4 servers answer on one database. Twenty minutes for 100,000 memories on two cores.
+then 1, 2 and 4 servers answer on one database, and again with a part of a core for each. Twenty minutes for 100,000
+memories on two cores.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from postgres_server import PostgresServer
 from bench.peers.publishing import between
 from bench.postgres import server_processes, side_by_side
 from bench.postgres.corpus import Corpus
+from bench.postgres.processor_share import NoControlGroups
 from bench.postgres.report import tables
 
 PAGE = Path("docs/scaling.md")
@@ -65,6 +67,12 @@ def measure(memories: int, seconds: float, counts: Sequence[int] = (1, 2, 4)) ->
             found["stores"][str(agents)] = side_by_side.compare(corpus, agents, url, postmaster)
         for count in counts:
             found["servers"][str(count)] = server_processes.measure(url, count, seconds, postmaster)
+        try:
+            found["limited"] = {
+                str(count): server_processes.measure_limited(url, count, seconds, postmaster) for count in counts
+            }
+        except NoControlGroups as reason:
+            found["not_limited"] = str(reason)
     finally:
         server.remove()
     return found

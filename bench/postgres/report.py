@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from bench.postgres.server_processes import SHARE
+
 #: Of the question that the page answers: a thousand agents of a million memories each.
 _AGENTS, _EACH = 1000, 1_000_000
 _CORES = 16
@@ -13,7 +15,7 @@ _NAMES = {"1": "one agent", "100": "100 agents"}
 
 def tables(found: dict[str, Any]) -> str:
     said = f"*Measured* with `{found['command']}` on {found['machine']}:"
-    return "\n\n".join([said, _stores(found), _servers(found), extrapolated(found)])
+    return "\n\n".join([said, _stores(found), _servers(found), _limited(found), extrapolated(found)])
 
 
 def _stores(found: dict[str, Any]) -> str:
@@ -48,6 +50,22 @@ def _servers(found: dict[str, Any]) -> str:
             lines.append(f"| {name} | {' | '.join(cells)} |")
     kept = [f"{each['updates']['kept']} of {each['updates']['acknowledged']}" for each in by_count.values()]
     lines.append(f"| updates of one memory by eight clients: kept of acknowledged | {' | '.join(kept)} |")
+    return "\n".join(lines)
+
+
+def _limited(found: dict[str, Any]) -> str:
+    if "limited" not in found:
+        return f"Servers with a part of a core each could not be measured there: {found['not_limited']}."
+    by_count = found["limited"]
+    lines = [f"| servers that may use {SHARE:.0%} of a core each | {' | '.join(by_count)} |"]
+    lines.append("|---|" + "---|" * len(by_count))
+    for name, shown in (
+        ("`recall` a second, all together", "{per_second:g}"),
+        ("`recall`, median and 95 %", "{p50_ms:g} ms, {p95_ms:g} ms"),
+        ("periods in which a server had used up its part", "{held_back:.0%}"),
+        ("how busy the machine's cores were meanwhile", "{busy:.0%}"),
+    ):
+        lines.append(f"| {name} | {' | '.join(shown.format(**each) for each in by_count.values())} |")
     return "\n".join(lines)
 
 

@@ -1,5 +1,5 @@
 """Real servers on one database: what 1, 2 and 4 of them answer in a second, what a request costs, and that of many
-updates of one memory none is lost."""
+updates of one memory none is lost. Once with all that the machine has, and once where each has a part of a core."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from typing import Any
 
 from bench.http_load import Client, percentile, ready, start
 from bench.postgres.corpus import EMBEDDER, Corpus
+from bench.postgres.processor_share import limited
 from bench.postgres.processor_time import busy_seconds, seconds_of, seconds_of_tree
 
 CLIENTS, UPDATES, AGENTS = 8, 25, 100
+SHARE = 0.15  # of a core, for each server that has only a part: four of them and the database fit into two cores
 _Request = tuple[str, str, dict[str, Any]]
 
 
@@ -102,19 +104,29 @@ async def _updates(servers: Servers) -> dict[str, int]:
     return {"acknowledged": len(acknowledged), "kept": len(kept), "lost": len(set(acknowledged) - set(kept))}
 
 
-async def _measure(servers: Servers, seconds: float) -> dict[str, Any]:
-    corpus = Corpus(1, 50)
-
+def _recalls(corpus: Corpus) -> Callable[[int], _Request]:
     def recall(n: int) -> _Request:
         asked = {"agent_id": f"agent-{n * 7 % AGENTS}", "query": corpus.asked[n % 50], "k": 10, "min_score": 0}
         return "POST", "/v0/recall", {**asked, "judge": "off"}
+
+    return recall
+
+
+async def _warm(servers: Servers, seconds: float, request: Callable[[int], _Request]) -> None:
+    """Connections are made, pages are read."""
+    await asyncio.gather(*map(ready, servers.ports))
+    await _load(servers, min(seconds / 4, 2.0), request)
+
+
+async def _measure(servers: Servers, seconds: float) -> dict[str, Any]:
+    corpus = Corpus(1, 50)
+    recall = _recalls(corpus)
 
     def remember(n: int) -> _Request:
         content = " ".join(corpus.words[(n * 31 + i * i * 17) % len(corpus.words)] for i in range(14))
         return "POST", "/v0/remember", {"agent_id": f"agent-{n % AGENTS}", "type": "semantic", "content": content}
 
-    await asyncio.gather(*map(ready, servers.ports))
-    await _load(servers, min(seconds / 4, 2.0), recall)  # connections are made, pages are read
+    await _warm(servers, seconds, recall)
     return {
         "recall": await _load(servers, seconds, recall),
         "remember": await _load(servers, seconds, remember),
@@ -122,8 +134,24 @@ async def _measure(servers: Servers, seconds: float) -> dict[str, Any]:
     }
 
 
+async def _measure_limited(servers: Servers, seconds: float) -> dict[str, float]:
+    recall = _recalls(Corpus(1, 50))
+    await _warm(servers, seconds, recall)
+    with limited(servers.processes, SHARE) as held_back:
+        found = await _load(servers, seconds, recall)
+        return {**found, "held_back": round(held_back(), 2)}
+
+
 def measure(url: str, count: int, seconds: float, postmaster: int) -> dict[str, Any]:
     with serving(url, count, postmaster) as servers:
         found = asyncio.run(_measure(servers, seconds))
     print(f"{count} server processes: {json.dumps(found)}", flush=True)
+    return found
+
+
+def measure_limited(url: str, count: int, seconds: float, postmaster: int) -> dict[str, float]:
+    """Recalls alone, each server with a part of a core."""
+    with serving(url, count, postmaster) as servers:
+        found = asyncio.run(_measure_limited(servers, seconds))
+    print(f"{count} server processes with {SHARE:.0%} of a core each: {json.dumps(found)}", flush=True)
     return found
