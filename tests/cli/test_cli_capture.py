@@ -227,6 +227,18 @@ def test_a_language_model_chooses_where_one_is_configured_and_never_stops_the_wo
     assert "there is no extractor 'gpt'" in cli("capture", str(transcript)).err
 
 
+def test_a_hook_keeps_what_the_rules_find_where_the_extractor_is_mistyped(
+    cli: Cli, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMMONPLACE_EXTRACTOR", "gpt")
+    done = cli("capture", "--hook", stdin=hook("Stop", transcript))
+    assert (done.code, done.out) == (0, "")
+    assert "there is no extractor 'gpt'" in done.err
+    assert "by rules alone" in done.err
+    monkeypatch.delenv("COMMONPLACE_EXTRACTOR")
+    assert reviews(cli) == ["We deploy on Mondays only."]
+
+
 SETTINGS = ['{"model": "opus"}', '{\r\n  "hooks": {"Stop": []} // mine\r\n}', "", None]
 
 

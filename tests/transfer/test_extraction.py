@@ -34,6 +34,10 @@ KEPT = [
     ("Our release branch is called stable.", "fact"),
     ("We deploy from the release branch.", "fact"),
     ("We test and review every change before it ships.", "fact"),
+    ("Review meetings are on Mondays and we use Zoom.", "fact"),
+    ("Test environments run on AWS, we use Frankfurt.", "fact"),
+    ("Change requests go to Bob, our release manager is on leave.", "fact"),
+    ("I prefer tabs over spaces, as you know from how I write.", "preference"),
 ]
 LEFT_ALONE = [
     "Do I prefer tabs or spaces?",
@@ -57,6 +61,10 @@ LEFT_ALONE = [
     "Please fix the build.",
     "Fix what we decided to leave broken.",
     "Run the tests that we use in CI.",
+    "Check that our tests are green where we use SQLite.",
+    "Test what we use and our code is fine.",
+    "Review our code is what we decided.",
+    "You know what our port is.",
     "Go ahead and write the migration we decided on.",
     "Check that our tests are green.",
     "I like this.",

@@ -64,7 +64,7 @@ def capture(
 
 async def _capture(
     run: Session, file: Path, format: str, user: str | None, project: str | None, review: bool, dry_run: bool,
-    *, last_turn: bool = False,
+    *, last_turn: bool = False, by_rules_at_least: bool = False,
 ) -> tuple[CaptureReport, list[str]]:  # fmt: skip
     from commonplace import config
     from commonplace.transfer.capture import CaptureTarget, capture
@@ -76,9 +76,16 @@ async def _capture(
         spoken = [at for at, turn in enumerate(turns) if turn.speaker == "user"]
         turns = turns[max(spoken[-1] - 1, 0) :] if spoken else []
     target = CaptureTarget(run.memory.agent_id, user, project, review)
-    extractor = open_extractor(config.load(data=run.data, agent=run.agent).extractor)
+    extractor, wrong = None, None
+    try:
+        extractor = open_extractor(config.load(data=run.data, agent=run.agent).extractor)
+    except ValidationError as fault:
+        if not by_rules_at_least:
+            raise
+        wrong = f"{fault.message}; what was found was found by rules alone"
     engine = await run.memory.engine()
     report = await capture(engine, OPERATOR, turns, found, target, dry_run=dry_run, extractor=extractor)
+    report.note = wrong or report.note
     return report, [str(each) for each in broken]
 
 
@@ -145,7 +152,9 @@ def _run_hook(run: Session, told: dict[str, Any], user: str | None, project: str
         raise ValidationError("the hook names no transcript_path, so there is nothing to look through")
     _ = run.memory
     path, last = Path(transcript).expanduser(), event == "Stop"
-    report, _ = run(_capture(run, path, "claude-code", user, named, review, False, last_turn=last))
+    report, _ = run(
+        _capture(run, path, "claude-code", user, named, review, False, last_turn=last, by_rules_at_least=True)
+    )
     if report.note:
         print(f"commonplace: {output.visible(report.note)}", file=sys.stderr)
 

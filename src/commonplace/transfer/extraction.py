@@ -33,8 +33,9 @@ _QUESTION = re.compile(
 _ASKED = re.compile(
     r"\b(?:do|does|did|can|could|should|would|will|shall|have|are|were) (?:i|we|you|they)\b|"
     r"^(?!\W*(?:please )?(?:always|never|don't ever|do not ever)\b).*\b(?:tell|show|explain|remind|ask|asking|wonder|"
-    r"wondering|curious|know|idea|clue|remember|recall|forgot|find out|figure out|look up|look into|see|check|verify|"
-    r"understand|investigate|determine)\b.{0,40}?\b(?:what|who|whom|whose|when|where|why|which|how|whether|if)\b",
+    r"wondering|curious|(?<!as you )know|idea|clue|remember|recall|forgot|find out|figure out|look up|look into|see|"
+    r"check|verify|understand|investigate|determine)\b.{0,40}?"
+    r"\b(?:what|who|whom|whose|when|where|why|which|how|whether|if)\b",
     re.IGNORECASE,
 )
 _UNSURE = re.compile(
@@ -46,6 +47,14 @@ _TASK = re.compile(
     r"\b(?:want|need|like|asking|expect) you to\b|(?:^\W*|\bplease |\bgo ahead and )(?:fix|add|make|write|run|"
     r"rerun|check|look|show|explain|update|create|implement|remove|delete|change|try|continue|tell|give|help|find|"
     r"refactor|rename|rewrite|move|investigate|debug|search|review|summari[sz]e|list|describe|compare|test)\b",
+    re.IGNORECASE,
+)
+# "Review meetings are on Mondays": a word that is a command elsewhere, in the name of something that does or is.
+_NAMED = re.compile(
+    r"^\W*(?:review|test|list|change|update|search|debug|check|run|move|help)"
+    r"(?: (?!(?:that|which|where|when|what|who|how|why|if|whether|so|and|or|as|because|until|our|my|your|the|an?|all|"
+    r"it|them|me|us)\b)[\w-]+){1,2} "
+    r"(?:is|are|was|were|has|have|runs?|lives?|uses?|go|goes|happens?|starts?|ends?|takes?|needs?)\b",
     re.IGNORECASE,
 )
 _POINTING = re.compile(r"\b(?:this|these|those|above|below|here)\b", re.IGNORECASE)
@@ -151,8 +160,8 @@ def classify(sentence: str) -> tuple[str, float]:
             continue
         if kind == "note":  # they said so themselves
             return kind, confidence
-        unfit = (_ASKED, _UNSURE, _TASK, _POINTING)
-        return ("", 0.0) if any(each.search(sentence) for each in unfit) else (kind, confidence)
+        unfit = any(each.search(sentence) for each in (_ASKED, _UNSURE, _POINTING))
+        return ("", 0.0) if unfit or _TASK.search(_NAMED.sub("", sentence)) else (kind, confidence)
     return "", 0.0
 
 
