@@ -10,7 +10,7 @@ import stat
 import subprocess
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -272,18 +272,26 @@ def test_what_is_received_lies_where_nobody_else_can_open_it(tmp_path: Path) -> 
     with pytest.raises(PayloadTooLarge):
         asyncio.run(spool(101))
     assert list(tmp_path.iterdir()) == []
+    tmp_path.rmdir()
+    with pytest.raises(Unavailable, match="could not be kept on disk: No such file"):
+        asyncio.run(spool(1))
 
 
 # what breaks off
 
 
 @asynccontextmanager
-async def served(tmp_path: Path) -> AsyncIterator[tuple[Any, http.client.HTTPConnection]]:
-    """The engine of a server in this process, and a connection to it."""
+async def served(
+    tmp_path: Path, traced: list[int] | None = None
+) -> AsyncIterator[tuple[Any, http.client.HTTPConnection]]:
+    """The engine of a server in this process, and a connection to it; how each request ended goes to `traced`."""
     config = configure(data=tmp_path, embedder="none")
     engine = await open_engine(config)
     sock = listen("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn_config(application(await server_context(config, engine)), config))
+    context = await server_context(config, engine)
+    if traced is not None:
+        context.tracer = lambda operation, headers: nullcontext(traced.append)
+    server = uvicorn.Server(uvicorn_config(application(context), config))
     serving = asyncio.create_task(server.serve(sockets=[sock]))
     connection = http.client.HTTPConnection(address(sock).removeprefix("http://"), timeout=SECONDS)
     try:
@@ -316,7 +324,7 @@ def test_what_breaks_off_does_not_look_whole(
         raise error
 
     async def run() -> bytes:
-        async with served(tmp_path) as (engine, connection):
+        async with served(tmp_path, traced) as (engine, connection):
             monkeypatch.setattr(type(engine.exports), "agents", agents)
             monkeypatch.setattr(type(engine.exports), "memories", memories)
             with pytest.raises(http.client.IncompleteRead) as broken:
@@ -324,7 +332,9 @@ def test_what_breaks_off_does_not_look_whole(
             return broken.value.partial
 
     caplog.set_level("INFO", "commonplace.access")
+    traced: list[int] = []
     got = asyncio.run(run())
+    assert traced == [503]
     assert got.startswith(b'{"format"')
     assert b"manifest" not in got
     (line,) = [record.fields for record in caplog.records if getattr(record, "fields", {}).get("event") == "request"]

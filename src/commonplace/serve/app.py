@@ -136,14 +136,15 @@ class RouteEndpoint:
         try:
             with self._context.tracer(route.operation, Headers(scope=scope)) as ended:
                 reply = await self._reply(scope, receive, route)
+                if isinstance(reply.document, ByteStream):  # how it ended is known once it is sent
+                    await self._send_stream(scope, receive, send, reply)
+                    ended(scope[RECORD].status)
+                    return
                 ended(reply.status)
         except ClientDisconnect:
             scope[RECORD].status = CLIENT_GONE
             return
-        if isinstance(reply.document, ByteStream):
-            await self._send_stream(scope, receive, send, reply)
-        else:
-            await send_reply(scope, send, reply)
+        await send_reply(scope, send, reply)
 
     async def _send_stream(self, scope: Scope, receive: Receive, send: Send, reply: Reply) -> None:
         record = scope[RECORD]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import ExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
@@ -57,8 +57,9 @@ async def spooled_body(headers: Headers, receive: Receive, limit: int, folder: P
     where there are such files it never has a name."""
     import tempfile
 
-    with tempfile.TemporaryFile(dir=folder, prefix="import-") as file:
+    with ExitStack() as closed:
         try:
+            file = closed.enter_context(tempfile.TemporaryFile(dir=folder, prefix="import-"))
             await _receive_body(headers, receive, limit, limit * 2, file.write, lambda: file.truncate(0))
             file.flush()
         except OSError as error:
