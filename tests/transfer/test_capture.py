@@ -169,6 +169,28 @@ def test_said_twice_in_one_conversation_it_is_proposed_once(subject: Subject, ru
     assert report.left_out.counts["it was said twice"] == 1
 
 
+OPPOSITES = ["I prefer tabs over spaces in Python files.", "I prefer spaces over tabs in Python files."]
+
+
+def test_the_opposite_in_the_same_words_is_something_new(subject: Subject, run: Any) -> None:
+    turns = [Turn("user", text, str(number), "s1") for number, text in enumerate(OPPOSITES)]
+    report = run(capture(subject.engine, WHO, turns, "codex", TARGET))
+    assert [each["content"] for each in report.proposed] == OPPOSITES
+
+
+@pytest.mark.parametrize("how", ["remembered", "waiting", "rejected"])
+def test_the_opposite_of_what_was_said_in_another_session_is_something_new(
+    subject: Subject, run: Any, how: str
+) -> None:
+    first, second = (Turn("user", text, "1", text) for text in OPPOSITES)
+    run(capture(subject.engine, WHO, [first], "codex", replace(TARGET, review=how != "remembered")))
+    if how == "rejected":
+        (review,) = run(subject.engine.reviews.list(WHO))
+        run(subject.engine.reviews.decide(WHO, review["id"], Decision(False)))
+    report = run(capture(subject.engine, WHO, [second], "codex", TARGET))
+    assert [each["content"] for each in report.proposed] == OPPOSITES[1:]
+
+
 def test_a_question_is_never_kept_so_that_it_answers_nothing(subject: Subject, run: Any) -> None:
     target = CaptureTarget("agent", review=False)
     turns = [Turn("user", "Do I prefer tabs over spaces? Is our server in Oslo?", "1")]
@@ -205,7 +227,7 @@ def test_a_reader_may_not(subject: Subject, run: Any) -> None:
 def test_a_report_holds_no_secret(subject: Subject, run: Any, start: str, dry_run: bool) -> None:
     """Neither what is new, nor the examples of what was left out, also where one would be cut in two."""
     secret = "ghp_" + "a1B2" * 9
-    ends = ("for the staging builds.", "for all the staging builds.")
+    ends = ("for the staging builds.", "actually for staging builds.")
     turns = [Turn("user", f"{start} {secret} {end}", str(i), "s1") for i, end in enumerate(ends)]
     document = run(capture(subject.engine, WHO, turns, "claude-code", TARGET, dry_run=dry_run)).document()
     assert "REDACTED" in document["proposed"][0]["content"]

@@ -138,5 +138,10 @@ def test_a_correction_knows_what_it_answers() -> None:
 
 
 def test_the_same_words_count_once() -> None:
-    turns = [Turn("user", "I prefer tabs over spaces.", "1"), Turn("user", "I PREFER tabs, over spaces!", "2")]
+    turns = [Turn("user", "I prefer tabs over spaces.", "1"), Turn("user", "I PREFER  tabs over spaces!", "2")]
     assert len(proposals(turns, str)) == 1
+
+
+def test_symbols_are_part_of_the_words() -> None:
+    said = ["We use C++ for it.", "We use C# for it.", "Our margin is 5 percent.", "Our margin is -5 percent."]
+    assert [p.text for p in proposals([Turn("user", "\n".join(said), "1")], str)] == said

@@ -170,4 +170,5 @@ def _straight(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    return re.sub(r"\W+", " ", text.casefold()).strip()
+    """Symbols stay, since C++ is not C#; whatever else says the same is found where it is compared with the known."""
+    return " ".join(text.casefold().split()).rstrip(".!")
