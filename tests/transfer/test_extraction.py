@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from commonplace.transfer.extraction import classify, proposals, sentences
+from commonplace.transfer.extraction import classify, is_question, proposals, sentences
 from commonplace.transfer.transcripts import Turn
 
 KEPT = [
@@ -14,6 +14,22 @@ KEPT = [
     ("FYI the office moved to Bergen.", "note"),
     ("Do not forget that deploys need two approvals.", "note"),
     ("Remember that I should check whether the invoice went out.", "note"),
+    ("Remember that when we deploy, the cache is wiped.", "note"),
+    ("Note: when the build is red ping Bob.", "note"),
+    ("From now on do code review first.", "note"),
+    ("From now on have Bob review it.", "note"),
+    ("From now on tell me which files you changed.", "note"),
+    ("FYI can't deploy today, the cluster is down.", "note"),
+    ("FYI: will be on leave until Monday.", "note"),
+    ("Remember that Will is on leave in May.", "note"),
+    ("Remember: May is when we do the audit.", "note"),
+    ("Remember: should the disk fill up, restart the collector.", "note"),
+    ("FYI how we deploy is written down in the wiki.", "note"),
+    ("FYI the docs explain how the release works.", "note"),
+    ("Actually, when the tests fail we ping Bob.", "correction"),
+    ("No, do it with tabs.", "correction"),
+    ("So when we deploy, our cache is wiped.", "fact"),
+    ("Don't forget we use Redis when testing.", "fact"),
     ("No, the port is 8420, not 8080.", "correction"),
     ("Actually, the invoice goes to Bob.", "correction"),
     ("It should be called ledger rather than journal.", "correction"),
@@ -53,6 +69,27 @@ LEFT_ALONE = [
     "Any idea which port our server is on",
     "I don't remember whether we use Redis.",
     "Find out why our build is slow.",
+    "Remember: what port do we use for staging",
+    "Note that is our staging database on port 5432",
+    "Remember that what port do we use",
+    "Please remember, can we deploy on Fridays",
+    "FYI do you know which port we use",
+    "FYI is Bob our release manager",
+    "FYI I forget what our staging port is",
+    "For the record, why was the port changed",
+    "for future reference: which port is open",
+    "Note: how many servers are there",
+    "From now on can you use tabs",
+    "No, what is our deployment port",
+    "No, what’s our deployment port",
+    "Nope, how do people deploy the site",
+    "Actually, where is the staging server",
+    "hey, is it true that our staging database is on 5432",
+    "So is our release branch called stable",
+    "ok and who is our release manager, is our lead Bob",
+    "I forget what our staging port is",
+    "Confirm whether our staging server is up",
+    "Not clear to me where our staging database is hosted",
     "I think I prefer tabs.",
     "Maybe we decided to use Redis.",
     "If we decided to use Redis it would be slow.",
@@ -84,6 +121,11 @@ def test_what_is_kept(sentence: str, kind: str) -> None:
 @pytest.mark.parametrize("sentence", LEFT_ALONE)
 def test_what_is_left_alone(sentence: str) -> None:
     assert classify(sentence) == ("", 0.0)
+
+
+@pytest.mark.parametrize("sentence", ["No, where is the staging server", "hey, is the blue server in Bergen"])
+def test_a_language_model_is_shown_no_question_behind_a_lead_in_either(sentence: str) -> None:
+    assert is_question(sentence)
 
 
 @pytest.mark.parametrize(

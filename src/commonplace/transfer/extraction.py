@@ -30,17 +30,46 @@ _QUESTION = re.compile(
 )
 # As people type them in a hurry, without a mark: "so where do we deploy", "tell me what our port is". What is always to
 # be told or checked is a wish, not a question.
+_INVERTED = re.compile(
+    r"\b(?:do|does|did|can|could|should|would|will|shall|have|are|were) (?:i|we|you|they)\b", re.IGNORECASE
+)
 _ASKED = re.compile(
-    r"\b(?:do|does|did|can|could|should|would|will|shall|have|are|were) (?:i|we|you|they)\b|"
+    rf"{_INVERTED.pattern}|"
     r"^(?!\W*(?:please )?(?:always|never|don't ever|do not ever)\b).*\b(?:tell|show|explain|remind|ask|asking|wonder|"
-    r"wondering|curious|(?<!as you )know|idea|clue|remember|recall|forgot|find out|figure out|look up|look into|see|"
-    r"check|verify|understand|investigate|determine)\b.{0,40}?"
+    r"wondering|curious|(?<!as you )know|idea|clue|remember|recall|forgot|(?<!not )(?<!n't )forget|"
+    r"find out|figure out|look up|look into|see|check|verify|confirm|understand|investigate|determine)\b.{0,40}?"
     r"\b(?:what|who|whom|whose|when|where|why|which|how|whether|if)\b",
     re.IGNORECASE,
 )
+_LEAD_IN = re.compile(
+    r"^\W*(?:(?:(?:please )?(?:remember|note|keep in mind|don't forget|do not forget)(?P<that> that)?|for the record|"
+    r"fyi|for future reference|from now on|by the way|btw|nope|no|actually|wrong|not quite|that's (?:wrong|incorrect)|"
+    r"hey|hi|hello|ok|okay|so|and|but|well|wait|hmm|oh|also|yes|yeah|sorry|quick question|question)\b\W*)+",
+    re.IGNORECASE,
+)
+_SUBJECT = (
+    r"(?:(?:i|we|you|they|he|she|it|the|our|my|your|this|that|these|those|there|people|all|an?|any\w*|some\w*|every\w*)\b|"
+    r"(?-i:[A-Z]))"
+)
+# What follows a lead-in is a question where the verb stands before its subject: "what is", "is our", "which port do
+# we". The first word alone does not tell: "remember that when we deploy, …", "from now on do …", "FYI can't come".
+_LED_QUESTION = re.compile(
+    rf"(?:is|are|was|were|does|did|can|could|would|has|shall) {_SUBJECT}|should {_SUBJECT}[^,]*$|"
+    r"(?:do|have|will|may) (?:i|we|you|they|people)\b|will (?:the|our|my|it|this|that|there)\b|"
+    r"(?:i|we) (?:\w+ )?(?:forget|forgot|wonder|(?:don't|do not|can't|cannot) (?:know|remember|recall)) "
+    r"(?:what|who|whom|whose|when|where|why|which|how|whether|if)\b",
+    re.IGNORECASE,
+)
+_LED_WH_QUESTION = re.compile(
+    r"(?:what|who|whom|whose|when|where|why|which|how)(?:'s| (?:is|are|was|were|do|does|did|has))\b|"
+    rf"(?:what|when|where|why|which|how) (?:can|could|should|would|will|have|shall|may) {_SUBJECT}|"
+    r"(?:what|which|whose|how)(?: (?!(?:i|we|you|they|he|she|it|the|our|my|your|an?|to)\b)[\w-]+){1,3} "
+    r"(?:is|are|was|were|do|does|did|has|have|can|could|should|would|will|shall)\b",
+    re.IGNORECASE,
+)
 _UNSURE = re.compile(
-    r"\b(?:maybe|perhaps|might|possibly|i think|i guess|i wonder|not sure|if (?:i|we|you|it)|would you|could you|"
-    r"can you|suppose|imagine|for example|e\.g\.)\b",
+    r"\b(?:maybe|perhaps|might|possibly|i think|i guess|i wonder|not sure|not clear|if (?:i|we|you|it)|would you|"
+    r"could you|can you|suppose|imagine|for example|e\.g\.)\b",
     re.IGNORECASE,
 )
 _TASK = re.compile(
@@ -147,13 +176,25 @@ def _without_tagged(text: str) -> str:
 
 def is_question(sentence: str) -> bool:
     """Also one without a mark."""
-    return any(each.search(_straight(sentence)) for each in (_QUESTION, _ASKED))
+    sentence = _straight(sentence)
+    return any(each.search(sentence) for each in (_QUESTION, _ASKED)) or _is_led_question(sentence)
+
+
+def _is_led_question(sentence: str) -> bool:
+    """Whether it is one behind "remember:", "no," or "hey"."""
+    if (lead_in := _LEAD_IN.match(sentence)) is None:
+        return False
+    led = sentence[lead_in.end() :]
+    if _LED_QUESTION.match(led):
+        return True
+    # "Remember that what is pushed on a Friday breaks on a Monday": a clause, unless somebody is asked.
+    return bool(_LED_WH_QUESTION.match(led)) and (lead_in["that"] is None or bool(_INVERTED.search(led)))
 
 
 def classify(sentence: str) -> tuple[str, float]:
     """Its kind and how sure that is; no kind where it is not to be kept."""
     sentence = _straight(sentence)
-    if _QUESTION.search(sentence):
+    if _QUESTION.search(sentence) or _is_led_question(sentence):
         return "", 0.0
     for kind, confidence, pattern in _RULES:
         if not pattern.search(sentence):
