@@ -135,6 +135,15 @@ def test_a_language_model_is_shown_no_question_behind_a_lead_in_either(sentence:
         "> I prefer tabs over spaces.",
         "<system-reminder>I prefer tabs over spaces.</system-reminder>",
         "$ I prefer tabs over spaces.",
+        "- > I prefer tabs over spaces.",
+        "1. > I prefer tabs over spaces.",
+        "> - I prefer tabs over spaces.",
+        "- $ I prefer tabs over spaces.",
+        "````\n```\nI prefer tabs over spaces.\n```\nWe use Redis.\n````",
+        "````markdown\n```\nI prefer tabs over spaces.\n```\nWe use Redis.",
+        "~~~~\n~~~\nI prefer tabs over spaces.\n~~~\nWe use Redis.\n~~~~",
+        "```\n~~~\nI prefer tabs over spaces.\n~~~\nWe use Redis.\n```",
+        "```\nI prefer tabs over spaces.\n````\n```We use Redis.",
         "I prefer " + "x" * 500,
     ],
 )
@@ -154,10 +163,20 @@ def test_what_stands_between_tags_is_left_alone_and_a_tag_alone_hides_nothing(te
     assert [sentence for sentence in sentences(text) if classify(sentence)[0]] == kept
 
 
-@pytest.mark.parametrize("part", ["<p>", "<p ", "</p>", "<b></i>", "```", "<a1><a2>", ". ", "?!"])
+@pytest.mark.parametrize(
+    "part",
+    ["<p>", "<p ", "</p>", "<b></i>", "```", "````\n~~~\n", "` ``` ~~~~ ", "- ", "- 1. ", "<a1><a2>", ". ", "?!"],
+)
 def test_a_long_paste_takes_no_longer_than_reading_it(part: str) -> None:
     """By the square of its length none of these would end within the time that a test has."""
     proposals([Turn("user", part * 400_000 + "\nI prefer tabs over spaces.", "1")], str)
+
+
+def test_what_follows_a_fence_is_prose() -> None:
+    text = (
+        "````\n```\nI prefer spaces.\n```\n````\nI prefer tabs over spaces.\n~~~\nx\n~~~~\nWe deploy on Mondays only."
+    )
+    assert sentences(text) == ["I prefer tabs over spaces.", "We deploy on Mondays only."]
 
 
 def test_a_message_is_read_sentence_by_sentence() -> None:

@@ -64,6 +64,27 @@ def test_codex(tmp_path: Path) -> None:
     assert (turns[0].session, turns[0].folder) == ("c1", "/home/alice/atlas")
 
 
+def test_of_what_the_ide_extension_of_codex_wraps_only_the_request_is_the_persons(tmp_path: Path) -> None:
+    context = "# Context from my IDE setup:\n\n## Active selection of the file:\nWe use tabs everywhere.\n\n"
+    request = "## My request for Codex:\n"
+    path = lines(
+        tmp_path / "rollout.jsonl",
+        _codex("user", "input_text", f"{context}## Open tabs:\n- a.md: a.md\n\n{request}Never push to main.\n"),
+        _codex("user", "input_text", f"{context}{request}Selected.\n\n{request}We deploy on Mondays.\n"),
+        _codex("user", "input_text", f"I ask: {request}and so on."),
+        _codex("user", "input_text", context),
+        _codex("user", "input_text", f"{context}{request}"),
+        _codex("user", "input_text", f"{context.replace(chr(10), chr(13) + chr(10))}{request}Use CRLF."),
+    )
+    _, turns, _ = read_transcript(path)
+    assert [turn.text.strip() for turn in turns] == [
+        "Never push to main.",
+        "We deploy on Mondays.",
+        f"I ask: {request}and so on.",
+        "Use CRLF.",
+    ]
+
+
 def _codex(role: str, kind: str, text: str) -> dict[str, Any]:
     payload = {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
     return {"timestamp": "2026-03-01T10:00:01Z", "type": "response_item", "payload": payload}

@@ -16,12 +16,13 @@ from commonplace.transfer.transcripts import Turn
 
 KINDS = ("note", "correction", "decision", "preference", "fact")
 _MIN_CHARS, _MAX_CHARS = 12, 400
-_FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
+_FENCE = re.compile(r"`{3,}|~{3,}")
 _OPENING = re.compile(r"<([a-z][\w-]*)(?:[\s/][^<>]*)?>", re.IGNORECASE)
 _CLOSING = re.compile(r"</([a-z][\w-]*)>", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])|\n+")
-_BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
+_BULLET = re.compile(r"^\s*(?:(?:[-*•]|\d+[.)])\s+)+")
 _NOT_PROSE = re.compile(r"^\s*(?:[>$#|{}<]|//|at \w|\w+Error\b|https?://\S+$|[\w./-]+:\d+)")
+_NOT_PROSE_IN_LIST = re.compile(r"[>$#|{}<]|//")  # fewer: "- at home I use tabs" is no line of a traceback
 
 _QUESTION = re.compile(
     r"\?\W*$|^\W*(?:what|who|whom|whose|when|where|why|which|how|is|are|was|were|do(?! not\b)|does|did|can|could|"
@@ -144,9 +145,9 @@ def proposals(turns: Sequence[Turn], redact: Callable[[str], str]) -> list[Propo
 
 def sentences(text: str) -> list[str]:
     """The prose of a message: no code, no quotes, no output, nothing in tags."""
-    plain = _without_tagged(_FENCE.sub("\n", text))
+    plain = _without_tagged(_without_fenced(text))
     parts = (_BULLET.sub("", part).strip() for part in _SENTENCE.split(plain) if part and not _NOT_PROSE.match(part))
-    return [part for part in parts if _MIN_CHARS <= len(part) <= _MAX_CHARS]
+    return [part for part in parts if _MIN_CHARS <= len(part) <= _MAX_CHARS and not _NOT_PROSE_IN_LIST.match(part)]
 
 
 def sentences_outside_secrets(text: str, redact: Callable[[str], str]) -> list[str]:
@@ -156,6 +157,19 @@ def sentences_outside_secrets(text: str, redact: Callable[[str], str]) -> list[s
         return sentences(text)
     left = set(sentences(whole))
     return [sentence for sentence in sentences(text) if redact(sentence) in left]
+
+
+def _without_fenced(text: str) -> str:
+    """A fence ends with the next of its kind that is at least as long: one of three may stand within one of four. What
+    is never closed goes to the end. Every run is looked at once, since a back reference compares each with all."""
+    kept, at, opened = [], 0, ""
+    for fence in _FENCE.finditer(text):
+        if not opened:
+            kept.append(text[at : fence.start()])
+            opened = fence[0]
+        elif fence[0].startswith(opened):
+            at, opened = fence.end(), ""
+    return "\n".join([*kept, "" if opened else text[at:]])
 
 
 def _without_tagged(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +16,9 @@ from commonplace.wire.errors import ValidationError
 FORMATS = ("claude-code", "codex", "chatgpt")
 _HEAD_LINES = 50
 _MAX_LINE = 64 << 20
+# The IDE extension of Codex puts what is open and selected in the editor before what the person typed.
+_CODEX_CONTEXT = ("# Context from my IDE setup", "# Files mentioned by the user", "## My request for Codex:")
+_CODEX_REQUEST = re.compile(r"^## My request for Codex:", re.MULTILINE)
 
 
 @dataclass(slots=True, frozen=True)
@@ -118,6 +122,9 @@ def _codex(line: dict[str, Any], number: int, session: str, folder: str) -> Turn
     text = _text(item.get("content"), "input_text", "output_text", "text")
     if text.lstrip().startswith(("<environment_context>", "<user_instructions>", "# AGENTS.md")):
         return None  # which Codex says in the user's name
+    if text.lstrip().startswith(_CODEX_CONTEXT):
+        # After the last, since a selected text may have such a heading, too; without one nobody typed any of it.
+        text = _CODEX_REQUEST.split(text)[-1] if _CODEX_REQUEST.search(text) else ""
     id = text_of(item.get("id")) or f"{session}/{number}"
     return Turn(item["role"], text, id, session, milliseconds(line.get("timestamp")), folder)
 
