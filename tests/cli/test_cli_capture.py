@@ -88,7 +88,7 @@ def test_a_file_that_is_no_transcript(cli: Cli, tmp_path: Path) -> None:
     [
         ("PreCompact", {"trigger": "auto", "custom_instructions": ""}, 2),
         ("SessionEnd", {"reason": "exit"}, 2),
-        ("Stop", {"stop_hook_active": False}, 1),  # what was said last; all before it was looked at then
+        ("Stop", {"stop_hook_active": False}, 2),
     ],
 )
 def test_hooks_propose_what_was_learnt(
@@ -99,6 +99,35 @@ def test_hooks_propose_what_was_learnt(
     assert len(reviews(cli)) == staged
     cli("capture", "--hook", stdin=hook(event, transcript, **more))
     assert len(reviews(cli)) == staged
+
+
+def said(path: Path, *texts: str) -> Path:
+    lines = [
+        {"type": "user", "message": {"role": "user", "content": text}, "uuid": f"u{i}", "sessionId": "s1"}
+        for i, text in enumerate(texts)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_what_was_said_before_an_interruption_or_in_a_row_is_not_skipped(cli: Cli, tmp_path: Path) -> None:
+    """Claude Code runs no Stop hook for a turn that was interrupted, and takes queued messages one after another."""
+    path = said(
+        tmp_path / "s1.jsonl",
+        "Never push to main on Fridays.",
+        "[Request interrupted by user]",
+        "We use Redis.",
+        "go on",
+    )
+    done = cli("capture", "--hook", stdin=hook("Stop", path))
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert reviews(cli) == ["Never push to main on Fridays.", "We use Redis."]
+
+
+def test_only_the_last_of_what_was_said_is_looked_through_at_each_stop(cli: Cli, tmp_path: Path) -> None:
+    path = said(tmp_path / "s1.jsonl", *(f"We use shelf {number} of the rack." for number in range(30)))
+    cli("capture", "--hook", stdin=hook("Stop", path))
+    assert reviews(cli) == [f"We use shelf {number} of the rack." for number in range(10, 30)]
 
 
 def test_a_session_is_told_what_is_known_of_its_project(cli: Cli, transcript: Path) -> None:
@@ -215,7 +244,11 @@ def test_a_language_model_chooses_where_one_is_configured_and_never_stops_the_wo
         monkeypatch.setenv("COMMONPLACE_EXTRACTOR", endpoint.spec())
         done = cli("capture", "--hook", stdin=hook("Stop", transcript))
         assert (done.code, done.out, done.err) == (0, "", "")
-        assert reviews(cli) == ["We deploy on Mondays only.", "The blue server is in Bergen."]
+        assert reviews(cli) == [
+            "I prefer tabs over spaces.",
+            "We deploy on Mondays only.",
+            "The blue server is in Bergen.",
+        ]
         endpoint.status = 500
         foreseen = cli("capture", str(transcript), "--dry-run")
         assert "refused (HTTP 500); the rest was found by rules alone" in foreseen.err
@@ -236,7 +269,7 @@ def test_a_hook_keeps_what_the_rules_find_where_the_extractor_is_mistyped(
     assert "there is no extractor 'gpt'" in done.err
     assert "by rules alone" in done.err
     monkeypatch.delenv("COMMONPLACE_EXTRACTOR")
-    assert reviews(cli) == ["We deploy on Mondays only."]
+    assert reviews(cli) == ["I prefer tabs over spaces.", "We deploy on Mondays only."]
 
 
 SETTINGS = ['{"model": "opus"}', '{\r\n  "hooks": {"Stop": []} // mine\r\n}', "", None]

@@ -37,11 +37,19 @@ def test_claude_code(tmp_path: Path) -> None:
         claude_line("user", [{"type": "tool_result", "content": "I prefer spaces."}]),
         claude_line("user", "I am a note of the program.", isMeta=True),
         claude_line("user", "I am a summary.", isCompactSummary=True),
+        claude_line("user", "[Request interrupted by user]"),
+        claude_line("user", [{"type": "text", "text": "[Request interrupted by user for tool use]"}]),
+        claude_line("user", [{"type": "text", "text": "[Request interrupted by user]"},
+                             {"type": "text", "text": "No."}]),
         claude_line("assistant", [{"type": "text", "text": "of a sub-agent"}], isSidechain=True),
     )  # fmt: skip
     found, turns, broken = read_transcript(path)
     assert (found, broken) == ("claude-code", [])
-    assert [(turn.speaker, turn.text) for turn in turns] == [("user", "I prefer tabs."), ("assistant", "Noted.")]
+    assert [(turn.speaker, turn.text.strip()) for turn in turns] == [
+        ("user", "I prefer tabs."),
+        ("assistant", "Noted."),
+        ("user", "No."),
+    ]
     assert (turns[0].session, turns[0].at, turns[0].folder) == ("s1", 1772359200000, "/home/alice/atlas")
 
 

@@ -20,6 +20,9 @@ _FORMATS = ("auto", "claude-code", "codex", "chatgpt")
 _KNOWN = 20  # memories that a session is told of
 _KNOWN_CHARS = 4_000
 _MAX_HOOK_INPUT = 1 << 20  # characters on stdin
+# That `Stop` looks through. One is too few: Claude Code runs no such hook for a turn that was interrupted, and what was
+# queued comes several at once. What an earlier one has proposed is not proposed again.
+_LAST_MESSAGES = 20
 _ENDS = ("Stop", "PreCompact", "SessionEnd")
 
 commands = Commands()
@@ -64,7 +67,7 @@ def capture(
 
 async def _capture(
     run: Session, file: Path, format: str, user: str | None, project: str | None, review: bool, dry_run: bool,
-    *, last_turn: bool = False, by_rules_at_least: bool = False,
+    *, last: int | None = None, by_rules_at_least: bool = False,
 ) -> tuple[CaptureReport, list[str]]:  # fmt: skip
     from commonplace import config
     from commonplace.transfer.capture import CaptureTarget, capture
@@ -72,9 +75,11 @@ async def _capture(
     from commonplace.transfer.transcripts import read_transcript
 
     found, turns, broken = read_transcript(file, format)
-    if last_turn:  # all before it was looked at when they were spoken
-        spoken = [at for at, turn in enumerate(turns) if turn.speaker == "user"]
-        turns = turns[max(spoken[-1] - 1, 0) :] if spoken else []
+    if last is not None:
+        spoken = [at for at, turn in enumerate(turns) if turn.speaker == "user"][-last:]
+        first = spoken[0] if spoken else len(turns)
+        answered = [turn for turn in turns[:first] if turn.speaker == "assistant"][-1:]  # by the first of them
+        turns = answered + turns[first:]
     target = CaptureTarget(run.memory.agent_id, user, project, review)
     extractor, wrong = None, None
     try:
@@ -151,10 +156,8 @@ def _run_hook(run: Session, told: dict[str, Any], user: str | None, project: str
     if not isinstance(transcript, str) or not transcript:
         raise ValidationError("the hook names no transcript_path, so there is nothing to look through")
     _ = run.memory
-    path, last = Path(transcript).expanduser(), event == "Stop"
-    report, _ = run(
-        _capture(run, path, "claude-code", user, named, review, False, last_turn=last, by_rules_at_least=True)
-    )
+    path, last = Path(transcript).expanduser(), _LAST_MESSAGES if event == "Stop" else None
+    report, _ = run(_capture(run, path, "claude-code", user, named, review, False, last=last, by_rules_at_least=True))
     if report.note:
         print(f"commonplace: {output.visible(report.note)}", file=sys.stderr)
 

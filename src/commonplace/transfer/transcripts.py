@@ -16,6 +16,7 @@ from commonplace.wire.errors import ValidationError
 FORMATS = ("claude-code", "codex", "chatgpt")
 _HEAD_LINES = 50
 _MAX_LINE = 64 << 20
+_INTERRUPTED = re.compile(r"^\s*\[Request interrupted[^\]\n]*\]")  # which Claude Code says in the user's name
 # The IDE extension of Codex puts what is open and selected in the editor before what the person typed.
 _CODEX_CONTEXT = ("# Context from my IDE setup", "# Files mentioned by the user", "## My request for Codex:")
 _CODEX_REQUEST = re.compile(r"^## My request for Codex:", re.MULTILINE)
@@ -105,8 +106,9 @@ def _claude_code(line: dict[str, Any], number: int, session: str, folder: str) -
     aside = line.get("isMeta") or line.get("isSidechain") or line.get("isCompactSummary")
     if kind not in ("user", "assistant") or aside or not isinstance(message, dict):
         return None
+    text = _text(message.get("content"), "text")
     return Turn(
-        kind, _text(message.get("content"), "text"), text_of(line.get("uuid")) or str(number),
+        kind, _INTERRUPTED.sub("", text) if kind == "user" else text, text_of(line.get("uuid")) or str(number),
         text_of(line.get("sessionId")) or session, milliseconds(line.get("timestamp")), text_of(line.get("cwd")),
     )  # fmt: skip
 
