@@ -55,6 +55,23 @@ def test_by_hand(cli: Cli, transcript: Path) -> None:
     assert cli("capture", str(transcript), "--json").json["staged"] == 0
 
 
+def test_for_another_project(cli: Cli, transcript: Path) -> None:
+    for project in ("a", "b"):
+        done = cli("capture", str(transcript), "--project", project, "--json").json
+        assert (done["staged"], done["left_out"]) == (2, [])
+
+
+def test_a_hook_takes_the_folder_for_the_project_unless_one_is_named(cli: Cli, tmp_path: Path) -> None:
+    path = said(tmp_path / "s1.jsonl", "Never push to main on Fridays.")
+    for more in ((), ("--project", "borealis")):
+        cli("capture", "--hook", *more, stdin=hook("Stop", path))
+    found = cli("review", "list", "--json").json["reviews"]
+    assert [review["request"]["metadata"]["project"] for review in found] == ["atlas", "borealis"]
+    moved = cli("capture", "--hook", stdin=hook("Stop", path, cwd="/home/alice/atlas/src"))
+    assert (moved.code, moved.err) == (0, "")
+    assert len(reviews(cli)) == 2
+
+
 def test_without_review(cli: Cli, transcript: Path) -> None:
     assert cli("capture", str(transcript), "--no-review", "--json").json["written"] == 2
     found = cli("list", "--where", "project=atlas", "--json").json["memories"]

@@ -146,6 +146,33 @@ def test_of_one_transcript_each_person_has_their_own(subject: Subject, run: Any)
     assert [memory.user_id for memory in run(subject.list())] == ["bob", "bob", "alice", "alice"]
 
 
+@pytest.mark.parametrize("review", [True, False])
+def test_of_one_transcript_each_project_that_is_named_has_its_own(subject: Subject, run: Any, review: bool) -> None:
+    for project in ("atlas", "borealis"):
+        for new in (2, 0):
+            target = CaptureTarget("agent", project=project, review=review)
+            assert len(run(capture(subject.engine, WHO, TURNS, "codex", target)).proposed) == new
+
+
+def test_a_project_that_is_named_as_the_folder_is_the_same_request(subject: Subject, run: Any) -> None:
+    run(capture(subject.engine, WHO, TURNS[2:3], "codex", TARGET))
+    (review,) = run(subject.engine.reviews.list(WHO))
+    edit = run(subject.engine.reviews.with_changes(WHO, review["id"], {"content": "Alice edits with Zed"}))
+    run(subject.engine.reviews.decide(WHO, review["id"], Decision(True, edited=edit[0], edited_request=edit[1])))
+    again = run(capture(subject.engine, WHO, TURNS[2:3], "codex", replace(TARGET, project="atlas")))
+    assert dict(again.left_out.counts) == {"it was proposed before, and decided": 1}
+
+
+def test_a_session_that_moves_to_another_folder_proposes_nothing_twice(subject: Subject, run: Any) -> None:
+    """A hook is told the folder of now, and looks through what was said in the one before."""
+    before = "it was captured before, for another project or with other details"
+    for folder, left_out in (("atlas", {}), ("src", {before: 1})):
+        report = run(capture(subject.engine, WHO, TURNS[3:], "codex", replace(TARGET, folder=folder)))
+        assert dict(report.left_out.counts) == left_out
+    (review,) = run(subject.engine.reviews.list(WHO))
+    assert review["request"]["metadata"]["project"] == "atlas"
+
+
 def test_however_many_people_say_the_same_nobodys_is_written_twice(subject: Subject, run: Any) -> None:
     people = [f"person-{number}" for number in range(12)]
     for session in ("s1", "s2"):

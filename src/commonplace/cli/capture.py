@@ -67,7 +67,7 @@ def capture(
 
 async def _capture(
     run: Session, file: Path, format: str, user: str | None, project: str | None, review: bool, dry_run: bool,
-    *, last: int | None = None, by_rules_at_least: bool = False,
+    *, folder: str | None = None, last: int | None = None, by_rules_at_least: bool = False,
 ) -> tuple[CaptureReport, list[str]]:  # fmt: skip
     from commonplace import config
     from commonplace.transfer.capture import CaptureTarget, capture
@@ -80,7 +80,7 @@ async def _capture(
         first = spoken[0] if spoken else len(turns)
         answered = [turn for turn in turns[:first] if turn.speaker == "assistant"][-1:]  # by the first of them
         turns = answered + turns[first:]
-    target = CaptureTarget(run.memory.agent_id, user, project, review)
+    target = CaptureTarget(run.memory.agent_id, user, project, review, folder)
     extractor, wrong = None, None
     try:
         extractor = open_extractor(config.load(data=run.data, agent=run.agent).extractor)
@@ -146,10 +146,10 @@ def _run_hook(run: Session, told: dict[str, Any], user: str | None, project: str
     event, folder, transcript = (told.get(name) for name in ("hook_event_name", "cwd", "transcript_path"))
     if event != "SessionStart" and event not in _ENDS:
         raise ValidationError(f"there is nothing to do for the hook {event!r:.40}")
-    named = project or (PurePath(folder).name if isinstance(folder, str) else "") or None
+    folder = (PurePath(folder).name if isinstance(folder, str) else "") or None
     if event == "SessionStart":
         _ = run.memory  # so that what is begun below is ended with it
-        if known := run(_known(run, named)):
+        if known := run(_known(run, project or folder)):
             said = {"hookEventName": "SessionStart", "additionalContext": known}
             print(json.dumps({"hookSpecificOutput": said}, ensure_ascii=False))
         return
@@ -157,7 +157,10 @@ def _run_hook(run: Session, told: dict[str, Any], user: str | None, project: str
         raise ValidationError("the hook names no transcript_path, so there is nothing to look through")
     _ = run.memory
     path, last = Path(transcript).expanduser(), _LAST_MESSAGES if event == "Stop" else None
-    report, _ = run(_capture(run, path, "claude-code", user, named, review, False, last=last, by_rules_at_least=True))
+    done = _capture(
+        run, path, "claude-code", user, project, review, False, folder=folder, last=last, by_rules_at_least=True
+    )
+    report, _ = run(done)
     if report.note:
         print(f"commonplace: {output.visible(report.note)}", file=sys.stderr)
 

@@ -15,7 +15,7 @@ from commonplace.transfer.extraction import Proposal, proposals
 from commonplace.transfer.llm_extraction import LLMExtractor
 from commonplace.transfer.report import Reasons
 from commonplace.transfer.transcripts import Turn
-from commonplace.wire.errors import Fault
+from commonplace.wire.errors import Conflict, Fault
 from commonplace.wire.record import Principal
 
 DIALECT = "import"
@@ -27,8 +27,9 @@ _KEYS = uuid.UUID("3f1d9a52-6f0e-5b7c-8a43-0c5f2f6b7a11")
 class CaptureTarget:
     agent: str
     user: str | None = None
-    project: str | None = None  # else the name of the folder that was worked in
+    project: str | None = None  # as somebody named it; else the name of the folder that was worked in
     review: bool = True
+    folder: str | None = None  # its name where the caller knows it; else as each turn has it
 
 
 @dataclass(slots=True)
@@ -121,7 +122,9 @@ class _Proposer:
         chunks = [items[start : start + MAX_BATCH] for start in range(0, len(items), MAX_BATCH)]
         outcomes = [each for chunk in chunks for each in await self._engine.remember_many(self._who, chunk)]
         for (proposal, _, _), done in zip(fresh, outcomes, strict=True):
-            if isinstance(done, Fault):
+            if isinstance(done, Conflict) and done.details.get("field") == "idempotency_key":
+                self._leave_out("it was captured before, for another project or with other details", proposal)
+            elif isinstance(done, Fault):
                 self._leave_out(done.message, proposal)
             elif done.review_id in self._known:  # approved as edited, or its words were erased
                 self._leave_out("it was proposed before, and decided", proposal)
@@ -144,7 +147,9 @@ def _told(proposal: Proposal, shown: Callable[[Proposal], str]) -> dict[str, Any
 def _item(proposal: Proposal, draft: Draft, target: CaptureTarget, expired: str) -> BatchItem:
     """`expired` is a review of the same that nobody decided: this is another request than that was."""
     turn, person = proposal.turn, f"user {target.user}" if target.user else ""
-    said = "\0".join(filter(None, (target.agent, person, turn.session, turn.id, proposal.text, expired)))
+    # Only one that was named: of a session that moves between folders a hook would propose everything once for each.
+    named = f"project {target.project}" if target.project and target.project != PurePath(turn.folder).name else ""
+    said = "\0".join(filter(None, (target.agent, person, named, turn.session, turn.id, proposal.text, expired)))
     reasoning = f"said in a conversation; taken for a {proposal.kind}{f' by {proposal.by}' if proposal.by else ''}"
     return BatchItem(
         draft, f"capture-{uuid.uuid5(_KEYS, said)}", draft_document(draft) if target.review else None,
@@ -161,8 +166,8 @@ def _draft(proposal: Proposal, source: str, target: CaptureTarget, engine: Engin
     captured |= {"by": proposal.by} if proposal.by else {}
     return Draft(
         target.agent, "semantic", proposal.text, kind=proposal.kind, user_id=target.user, tags=["captured"],
-        project=target.project or (PurePath(turn.folder).name or None), session_id=turn.session or None, speaker="user",
-        event_time=turn.at, confidence=proposal.confidence,
+        project=target.project or target.folder or PurePath(turn.folder).name or None,
+        session_id=turn.session or None, speaker="user", event_time=turn.at, confidence=proposal.confidence,
         source=f"{source}:{turn.session}" if turn.session else source,
         metadata=metadata, provenance={"dialect": DIALECT, "captured": captured},
     )  # fmt: skip
