@@ -84,12 +84,14 @@ def test_without_review(cli: Cli, transcript: Path) -> None:
         ((), "name a transcript"),
         (("x.jsonl", "--format", "word"), "--format takes auto, claude-code"),
         (("/nowhere/x.jsonl",), "cannot read"),
+        (("~nobody-of-this-name/x.jsonl",), "cannot read ~nobody-of-this-name/x.jsonl: "),
     ],
 )
 def test_what_is_wrong_is_said(cli: Cli, args: tuple[str, ...], says: str) -> None:
     refused = cli("capture", *args)
     assert refused.code == 1
     assert says in refused.err
+    assert "bug" not in refused.err
 
 
 def test_a_file_that_is_no_transcript(cli: Cli, tmp_path: Path) -> None:
@@ -194,6 +196,8 @@ def test_a_session_is_told_the_newest_and_not_too_much(cli: Cli, transcript: Pat
         '{"hook_event_name": "Stop", "transcript_path": ""}',
         '{"hook_event_name": "PreCompact", "transcript_path": "/"}',
         '{"hook_event_name": "PreCompact", "transcript_path": "a\\u0000b"}',
+        '{"hook_event_name": "PreCompact", "transcript_path": "a\\ud800b"}',
+        '{"hook_event_name": "PreCompact", "transcript_path": "~nobody-of-this-name/x.jsonl"}',
         '{"hook_event_name": "Stop", "transcript_path": "/nowhere/x.jsonl"}',
     ],
 )
@@ -201,6 +205,7 @@ def test_a_hook_never_stops_the_work(cli: Cli, stdin: str) -> None:
     done = cli("capture", "--hook", stdin=stdin)
     assert (done.code, done.out) == (0, "")
     assert done.err.startswith("commonplace: ")
+    assert "bug" not in done.err
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,29 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         read_transcript(tmp_path / "none.jsonl", "claude-code")
 
 
+@pytest.mark.parametrize("format", ["auto", "codex", "chatgpt"])
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        (
+            "~nobody-of-this-name/x.jsonl",
+            "cannot read ~nobody-of-this-name/x.jsonl: there is no home folder of that user",
+        ),
+        ("a\0b", "is no name that a file can have"),
+        ("a\ud800b", "is no name that a file can have"),
+    ],
+)
+def test_a_path_that_cannot_be(name: str, says: str, format: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        read_transcript(Path(name), format)
+
+
+def test_a_path_of_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    lines(tmp_path / "t.jsonl", claude_line("user", "I paint."))
+    assert len(read_transcript(Path("~/t.jsonl"))[1]) == 1
+
+
 ODD: list[Any] = [None, True, 7, 1e308, "x", "\ud800", [], [None], {}, {"a": [1]}]
 
 

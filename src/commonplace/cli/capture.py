@@ -61,7 +61,7 @@ def capture(
     if format not in _FORMATS:
         raise ValidationError(f"--format takes {', '.join(_FORMATS)}, not {format!r}", field="format")
     _ = run.memory  # so that what is begun below is ended with it
-    report, broken = run(_capture(run, file.expanduser(), format, user, project, not no_review, dry_run))
+    report, broken = run(_capture(run, file, format, user, project, not no_review, dry_run))
     return Answer({**report.document(), "broken": broken}, lambda: _show(report, broken), run.warnings)
 
 
@@ -156,7 +156,7 @@ def _run_hook(run: Session, told: dict[str, Any], user: str | None, project: str
     if not isinstance(transcript, str) or not transcript:
         raise ValidationError("the hook names no transcript_path, so there is nothing to look through")
     _ = run.memory
-    path, last = Path(transcript).expanduser(), _LAST_MESSAGES if event == "Stop" else None
+    path, last = Path(transcript), _LAST_MESSAGES if event == "Stop" else None
     done = _capture(
         run, path, "claude-code", user, project, review, False, folder=folder, last=last, by_rules_at_least=True
     )

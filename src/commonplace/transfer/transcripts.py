@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,6 +35,7 @@ class Turn:
 
 def read_transcript(path: Path, format: str = "auto") -> tuple[str, list[Turn], list[Broken]]:
     """Its format, what was said in it, and the lines that are none; refused where nothing in it is a turn."""
+    path = _expanded(path)
     if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe is read once, and a device may never end
         raise ValidationError(f"{path} is no file: save the transcript to one first")
     try:
@@ -49,6 +51,18 @@ def read_transcript(path: Path, format: str = "auto") -> tuple[str, list[Turn], 
     if not turns:
         raise ValidationError(f"{path.name} is no transcript of {found}: nobody says anything in it")
     return found, [_whole(turn) for turn in turns], broken
+
+
+def _expanded(path: Path) -> Path:
+    """Refused where no file can be of this name: opening it would fail as if this were a mistake of the program."""
+    try:
+        if b"\0" not in os.fsencode(path):
+            return path.expanduser()
+    except RuntimeError as error:
+        raise ValidationError(f"cannot read {path}: there is no home folder of that user") from error
+    except UnicodeEncodeError:
+        pass  # half of a character
+    raise ValidationError(f"{str(path)!r} is no name that a file can have")
 
 
 def _whole(turn: Turn) -> Turn:
