@@ -31,6 +31,29 @@ def test_more_than_a_page(subject: Subject, run: Any) -> None:
     assert run(subject.engine.exports.count(WHO, "agent")) == 250
 
 
+def test_it_is_what_there_was_at_one_instant_without_what_was_forgotten_since(subject: Subject, run: Any) -> None:
+    """A merge meanwhile must not take a text out of both: the survivor was read before it, and the other after."""
+    first = run(subject.remember("the first"))
+    run(subject.remember_all([Draft("agent", "semantic", f"number {i}") for i in range(400)]))
+    subject.clock.advance(10)
+    changed, other, gone, erased = (
+        run(subject.remember(f"{each} words")) for each in ("old", "merged", "gone", "erased")
+    )
+
+    async def export() -> list[str]:
+        exporting = subject.engine.exports.memories(WHO, "agent")
+        read = [await anext(exporting)]
+        await subject.merge(first, other, strategy="merge_content")
+        await subject.update(changed, content="new words")
+        await subject.remember("later words")
+        await subject.forget(gone)
+        await subject.forget(erased, hard_delete=True)
+        read += [each async for each in exporting]
+        return [version.content for versions in read for version in versions if "number" not in version.content]
+
+    assert run(export()) == ["the first", "old words", "merged words"]
+
+
 def test_another_tenant_sees_nothing(subject: Subject, run: Any) -> None:
     run(subject.remember("ours"))
     stranger = Principal("eve", tenant="other")

@@ -10,6 +10,7 @@ import pytest
 from filled_store import fill_store
 
 from commonplace.embedders.hashing import HashingEmbedder
+from commonplace.engine import Draft, Forget
 from commonplace.engine.transfer.migration import Migration
 from commonplace.engine.transfer.store_digest import digest, plan_tenants
 from commonplace.stores.memory import InMemory
@@ -94,6 +95,22 @@ def test_what_was_erased_is_not_there(filled: Subject, target: tuple[Subject, An
     found = wait(other.engine.list(WHO, ("agent",), limit=1000)).memories
     assert not [m for m in found if "erased" in m.content or m.content == "-"]
     assert wait(other.store.agent_names("local")) == ["agent", "bob"]
+
+
+@pytest.mark.parametrize("erased", [1, 2, 250, 251, 252, 501])
+def test_the_places_of_what_was_erased_are_taken_and_the_doctor_is_content(
+    subject: Subject, run: Any, target: tuple[Subject, Any], erased: int
+) -> None:
+    """However many: a memory that was written and erased took two places."""
+    other, wait = target
+    ids = run(subject.remember_all([Draft("agent", "semantic", f"gone {n}") for n in range(erased)]))
+    for start in range(0, erased, 100):
+        run(subject.engine.forget(WHO, Forget("agent", ids[start : start + 100], hard_delete=True)))
+    run(subject.remember("it stays"))
+    wait(migration(subject, other).run())
+    assert wait(other.store.sequence("local")) == run(subject.store.sequence("local"))
+    if isinstance(other.store, SqliteStore):
+        assert [found for found in wait(other.engine.upkeep.doctor(WHO, repair=False)) if not found.ok] == []
 
 
 @pytest.mark.parametrize("stop_after", range(1, 9))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +44,19 @@ async def agents_in(primary: Primary, tenant: str, operations: Sequence[str] | N
             found |= {entry.agent_id for entry in entries}
             after = entries[-1].n
     return found
+
+
+async def erased_ids(primary: Primary, tenant: str) -> list[str]:
+    """Everything that was erased, by what the ledger says, in that order."""
+    found, after = dict[str, None](), 0
+    while entries := await primary.audit(tenant, after=after, limit=_PAGE):
+        for part in (part for entry in entries for part in entry.parts):
+            if part.memory_id is None and part.payload is not None and b'"erased"' in part.payload:
+                payload = json.loads(part.payload)
+                if payload.get("erased") and "id" in payload:
+                    found[payload["id"]] = None
+        after = entries[-1].n
+    return list(found)
 
 
 def append(tx: Transaction, who: Principal, operation: str, agent_id: str, parts: Sequence[AuditPart]) -> AuditEntry:

@@ -7,6 +7,7 @@ never in an export.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from commonplace.engine.checks import require_role
 from commonplace.engine.core import Core
@@ -48,21 +49,27 @@ class Exports:
         return await count_shown(self._core, who, self._reach(who, agent, user))
 
     async def memories(self, who: Principal, agent: str, user: str | None = None) -> AsyncIterator[list[Memory]]:
-        """Each memory as its versions, oldest first; memories in order of (created_at, id)."""
+        """Each memory as its versions, oldest first; memories in order of (created_at, id). All as they were at one
+        instant: of a merge meanwhile, half would be the old state of the one and half the new state of the other, and
+        the text of neither be there. What was forgotten since is left out all the same."""
         self._core.require(who, agent, "reader")
-        reach, cursor = self._reach(who, agent, user), None
+        began = await self._core.primary.sequence(who.tenant)
+        reach, cursor = replace(self._reach(who, agent, user), as_of=began), None
         while True:
             page = await self._core.primary.scan(reach, limit=_PAGE, cursor=cursor, newest_first=False)
-            for memory in await self._core.policies.shown_versions(who, page.memories):
-                seen = [memory] if memory.version == 1 else await self._versions(who, memory.id)
+            there = {m.id for m in await self._core.primary.get(who.tenant, [m.id for m in page.memories]) if _stays(m)}
+            shown = await self._core.policies.shown_versions(who, page.memories)
+            for memory in (each for each in shown if each.id in there):
+                seen = [memory] if memory.version == 1 else await self._versions(who, memory.id, began)
                 if seen:  # it may have been erased this moment
                     yield [as_original(version) for version in seen]
             cursor = page.next_cursor
             if cursor is None:
                 return
 
-    async def _versions(self, who: Principal, id: str) -> list[Memory]:
-        return await self._core.policies.shown_versions(who, await self._core.primary.history(who.tenant, id))
+    async def _versions(self, who: Principal, id: str, until: int) -> list[Memory]:
+        history = [version for version in await self._core.primary.history(who.tenant, id) if version.seq <= until]
+        return await self._core.policies.shown_versions(who, history)
 
     async def statements(self, who: Principal, agent: str) -> list[Triple]:
         """Those of all times, in the order they begin."""
@@ -80,6 +87,12 @@ class Exports:
     def _reach(self, who: Principal, agent: str, user: str | None) -> Reach:
         where: Where = () if user is None else (Condition(("user_id",), "eq", user),)
         return Reach(who.tenant, (agent,), where, statuses=READABLE, now=self._core.clock())
+
+
+def _stays(now: Memory) -> bool:
+    """Whether what was readable when an export began is still carried away: merged away since, its text is elsewhere
+    by now, and as it was then only here."""
+    return now.status in READABLE or now.merged_into is not None
 
 
 async def stating_agents(store: Primary, tenant: str) -> set[str]:

@@ -13,12 +13,13 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from commonplace.embedders.base import Embedder
 from commonplace.engine.checks import require_operator
 from commonplace.engine.core import SYSTEM, Core
+from commonplace.engine.ledger.audit import erased_ids
 from commonplace.engine.transfer.store_digest import (
     MIGRATION,
     PAGE,
@@ -55,27 +56,42 @@ class _ErasedMeanwhile(Exception):
 @dataclass(slots=True)
 class _Filler:
     """Takes the places in the sequence of what was erased: first by erasing what the target has of it, then by a memory
-    of no content that is erased in the end."""
+    of no content, under the id of an erased one, that is erased in the end."""
 
     left: int  # places that are still to be taken
     id: str = ""
     version: int = 0
     gone: tuple[str, ...] = ()  # what was copied before and has been erased at the source since
+    erased: tuple[str, ...] = ()  # what the ledger says was erased: of these ids a mark of erasure is true
+    used: int = 0  # of them
 
     def burn(self, tx: Transaction, agent: str, places: int) -> None:
         for _ in range(places):
-            last = self.left == 1 or self.version >= _FILLER_VERSIONS
+            # Of two places the first begins a filler that the second ends: one place alone could not be taken.
+            last = self.left == 1 or (self.version >= _FILLER_VERSIONS and self.left != 2)
             if self.gone:
                 tx.erase(self.gone[0])
                 self.gone = self.gone[1:]
             elif self.id and last:
                 self.erase(tx)
             else:
-                self.id = self.id or mint_id(tx.now)
+                self.id = self.id or self._begin(tx)
                 filler = Memory(self.id, "", agent, "semantic", "-", status="deleted", created_at=1)
                 tx.put(Entry(replace(filler, version=self.version), None, b""))
                 self.version += 1
             self.left -= 1
+
+    def _begin(self, tx: Transaction) -> str:
+        while self.used < len(self.erased):
+            self.used += 1
+            if tx.get(id := self.erased[self.used - 1]) is None:
+                return id
+        return mint_id(tx.now)
+
+    def take(self, other: _Filler) -> None:
+        """As the other one is now, whose work is done."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(other, each.name))
 
     def erase(self, tx: Transaction) -> None:
         if self.id:
@@ -83,7 +99,8 @@ class _Filler:
         self.id, self.version = "", 0
 
     def progress(self, seq: int) -> Record:
-        return Record(MIGRATION, PROGRESS, {"seq": seq, "filler": self.id, "version": self.version})
+        known = {"seq": seq, "filler": self.id, "version": self.version, "used": self.used}
+        return Record(MIGRATION, PROGRESS, known)
 
 
 async def check_target(target: Primary) -> bool:
@@ -110,6 +127,7 @@ class Migration:
         self._source, self._target, self._embedder = source, target, embedder
         self._core = Core(target)
         self._fillers: dict[str, _Filler] = {}
+        self._held: set[str] = set()  # ids of all tenants: of an erased one another tenant may have a copy
         self._again = False  # whether the target may have what the source has no more
         self._done = self._total = 0
         self._progress: Progress = lambda done, total: None
@@ -123,6 +141,7 @@ class Migration:
         before: list[dict[str, str]] = []
         for _ in range(_ATTEMPTS):
             plans = [await self._planned(plan) async for plan in plan_tenants(self._source)]
+            self._held = {id for plan in plans for _, id, _, _ in plan.versions}
             self._done, self._total = 0, sum(len(plan.versions) + plan.head[0] for plan in plans)
             try:
                 for plan in plans:
@@ -187,7 +206,10 @@ class Migration:
         at = known["seq"]
         wanted = [each for each in plan.versions if each[0] > at]
         self._advance(len(plan.versions) - len(wanted))
-        filler = _Filler(plan.sequence - at - len(wanted), known["filler"], known["version"])
+        filler = _Filler(plan.sequence - at - len(wanted), known["filler"], known["version"], used=known.get("used", 0))
+        if filler.left:
+            said = await erased_ids(self._source, plan.tenant)
+            filler.erased = tuple(id for id in said if id not in self._held)
         self._fillers[plan.tenant] = filler
         if self._again:
             filler.gone = await self._gone(plan, filler.id)
@@ -324,7 +346,7 @@ def _replay_versions(
                 _set_counters(tx, memory)
             done = seq
         tx.put_record(taken.progress(done))
-        filler.left, filler.id, filler.version, filler.gone = taken.left, taken.id, taken.version, taken.gone
+        filler.take(taken)
         return done
 
     return work
@@ -335,7 +357,7 @@ def _burn_rest(sequence: int, at: int, filler: _Filler, agent: str) -> Work[None
         taken = replace(filler)
         taken.burn(tx, agent, sequence - at)
         tx.put_record(taken.progress(sequence))
-        filler.left, filler.id, filler.version, filler.gone = taken.left, taken.id, taken.version, taken.gone
+        filler.take(taken)
 
     return work
 
