@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ import pytest
 from foreign_files import EVERY, FILES, chatgpt_conversation, markdown, server_memory
 from transfer_scenarios import WHO, exported
 
-from commonplace.engine import Forget
-from commonplace.testing.subject import Subject
+from commonplace.engine import Decision, Forget
+from commonplace.testing.subject import DAY_MS, Subject
 from commonplace.transfer.import_source import Target, detect, import_source
 from commonplace.transfer.importers import importer, names
 from commonplace.transfer.report import ImportRefused
@@ -103,6 +104,88 @@ def test_what_was_forgotten_since_does_not_come_back(
     report = run(import_source(subject.engine, WHO, path, name, HOME))
     assert gone.aliases not in [memory.aliases for memory in run(everything(subject))]
     assert report.left_out.counts["it was imported before, and was forgotten or erased here since"] == 1
+
+
+@pytest.mark.parametrize("approval", [False, True])
+def test_what_was_forgotten_or_turned_down_does_not_come_back_weeks_later(
+    subject: Subject, run: Any, tmp_path: Path, approval: bool
+) -> None:
+    """The keys of other writes are dropped after a week; a file is still there years later."""
+    path = tmp_path / "mem0.json"
+    path.write_text(json.dumps([{"id": f"x{n}", "memory": f"Alice has secret {n}"} for n in range(3)]))
+    target = Target("agent", approval=approval)
+    run(import_source(subject.engine, WHO, path, "mem0", target))
+    if approval:
+        for review in run(subject.engine.reviews.list(WHO)).reviews:
+            run(subject.engine.reviews.decide(WHO, review["id"], Decision(False, "Alice")))
+    else:
+        soft, hard, _ = (memory.id for memory in run(everything(subject)))
+        run(subject.engine.forget(WHO, Forget("agent", [soft])))
+        run(subject.engine.forget(WHO, Forget("agent", [hard], hard_delete=True)))
+    before = [memory.id for memory in run(everything(subject))]
+    subject.clock.advance(60 * DAY_MS)
+    run(subject.engine.lifecycle.run(WHO, "expire"))
+    report = run(import_source(subject.engine, WHO, path, "mem0", target))
+    assert (report.written["memory"], report.updated["memory"]) == (0, 0)
+    assert [memory.id for memory in run(everything(subject))] == before
+    assert not run(subject.engine.reviews.list(WHO, status="pending")).reviews
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_number_beyond_all_numbers_does_not_take_others_along(
+    subject: Subject, run: Any, tmp_path: Path, dry_run: bool
+) -> None:
+    path = tmp_path / "mem0.json"
+    listed = ", ".join(f'{{"id": "{n}", "memory": "text {n}", "metadata": {{"n": {n}}}}}' for n in range(5))
+    path.write_text(f'[{listed}, {{"id": "odd", "memory": "odd", "metadata": {{"n": 1e999}}}}]')
+    report = run(import_source(subject.engine, WHO, path, "mem0", HOME, dry_run=dry_run))
+    assert report.written["memory"] == 5
+    assert report.left_out.counts == {"it holds a number that is beyond all numbers": 1}
+
+
+def test_half_a_character_in_a_relation_is_named_and_the_rest_is_taken(
+    subject: Subject, run: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "memory.jsonl"
+    lines = [{"type": "entity", "name": name, "entityType": "person", "observations": ["x"]} for name in ("Al", "Bo")]
+    lines += [{"type": "relation", "from": "Al", "to": to, "relationType": "knows"} for to in ("Bo", "C\ud83d")]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    report = run(import_source(subject.engine, WHO, path, "server-memory", HOME))
+    assert report.written["statement"] == 1
+    assert list(report.left_out.counts) == ["it holds half of a surrogate pair, which is not text"]
+
+
+def test_a_text_of_nellie_that_is_none_is_named_and_the_rest_is_taken(
+    subject: Subject, run: Any, tmp_path: Path
+) -> None:
+    path = EVERY["amp"][0](tmp_path)
+    db = apsw.Connection(str(path))
+    row = "'lesson-0', title, CAST(x'ff41' AS TEXT), tags, severity, NULL, repo, 1, 1"
+    db.execute(f"INSERT INTO lessons SELECT {row} FROM lessons")
+    db.close()
+    with pytest.raises(ImportRefused, match="is not UTF-8 text"):
+        run(import_source(subject.engine, WHO, path, "amp", HOME))
+    report = run(import_source(subject.engine, WHO, path, "amp", HOME, skip_broken=True))
+    assert report.written["memory"] == 2
+
+
+@pytest.mark.parametrize(
+    ("written", "at"),
+    [("20240501", "2024-05-01"), ("2024-05-01", "2024-05-01"), ("2024", None), ("7", None), ("20241350", None)],
+)
+def test_a_time_in_a_note_is_what_was_written_or_stays_in_its_metadata(
+    subject: Subject, run: Any, tmp_path: Path, written: str, at: str | None
+) -> None:
+    path = tmp_path / "note.MD"
+    path.write_text(f"---\ntitle: 1984\ntags: [2024, book]\ndate: {written}\n---\nWar is peace.\n", "utf-8-sig")
+    run(import_source(subject.engine, WHO, path, "markdown", HOME))
+    (note,) = run(everything(subject))
+    assert (note.title, note.tags) == ("1984", ["2024", "book"])
+    if at is None:
+        assert (note.event_time, str(note.metadata["date"])) == (None, written)
+    else:
+        moment = datetime.fromisoformat(f"{at}T00:00:00+00:00")
+        assert (note.event_time, "date" in note.metadata) == (round(moment.timestamp() * 1000), False)
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -20,7 +20,7 @@ from commonplace.engine.ledger.audit import AUDIT_OPERATIONS as AUDIT_OPERATIONS
 from commonplace.engine.ledger.evidence import read_evidence as read_evidence
 from commonplace.engine.memory.read import tagged as tagged
 from commonplace.engine.memory.undo import UndoResult as UndoResult
-from commonplace.engine.memory.write import IMPORTED as IMPORTED, MAX_BATCH as MAX_BATCH
+from commonplace.engine.memory.write import CAPTURED as CAPTURED, IMPORTED as IMPORTED, MAX_BATCH as MAX_BATCH
 from commonplace.engine.outbox.deliveries import DeliveryReport as DeliveryReport
 from commonplace.engine.outbox.replicas import Attachment as Attachment
 from commonplace.engine.palaces.palace_recall import (

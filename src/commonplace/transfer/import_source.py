@@ -121,8 +121,8 @@ class _Writer:
 
     async def add(self, item: SourceMemory) -> None:
         draft = self._draft(item)
-        if not _is_text(draft):  # JSON can spell what nothing can keep
-            self._report.left_out.add("it holds half of a surrogate pair, which is not text", item.id)
+        if (why := _unkeepable([getattr(draft, name) for name in Draft.__slots__ if name != "embedding"])) is not None:
+            self._report.left_out.add(why, item.id)
             return
         digest = hashlib.sha256(f"{draft.agent_id}\0{item.id}".encode("utf-8", "surrogatepass")).digest()
         if digest in self._seen:
@@ -210,6 +210,9 @@ class _Writer:
     async def state(self, item: SourceStatement) -> None:
         agent = self._agent(item.agent)
         said = (agent, item.subject, item.predicate, item.object)
+        if (why := _unkeepable([*said, item.provenance, item.confidence])) is not None:
+            self._report.left_out.add(why, label(ascii(" ".join(said[1:]))))
+            return
         # Without a time it has held since it is known here, and a second import finds it by its id.
         id = uuid.uuid5(_STATEMENTS, "\0".join((self._who.tenant, self._format, *said, str(item.valid_from))))
         start = self._engine.clock() if item.valid_from is None else item.valid_from
@@ -270,13 +273,15 @@ def _is_unchanged(noted: dict[str, Any], now: dict[str, Any], here: Memory) -> b
     return bool((noted.get("digest"), fields, ends) == (now["digest"], now["fields"], now["expires_at"]))
 
 
-def _is_text(draft: Draft) -> bool:
-    fields = [getattr(draft, name) for name in Draft.__slots__ if name != "embedding"]
+def _unkeepable(values: Any) -> str | None:
+    """Why these cannot be kept: JSON can spell what nothing can keep, and one such thing must not take others along."""
     try:
-        json.dumps(fields, ensure_ascii=False, default=str).encode()
+        json.dumps(values, ensure_ascii=False, default=str, allow_nan=False).encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        return "it holds half of a surrogate pair, which is not text"
+    except ValueError:
+        return "it holds a number that is beyond all numbers"
+    return None
 
 
 def _key(format: str, draft: Draft, item: SourceMemory) -> str:

@@ -36,6 +36,14 @@ def test_it_gives_what_json_gives(values: list[Any], chunk: int, indent: int | N
         json_stream._CHUNK = before
 
 
+@pytest.mark.parametrize("after", [b"[2]", b"\n[2]\n", b" x", b"]"])
+def test_what_stands_after_the_list_is_named(after: bytes) -> None:
+    """Such as a second list, of files that were put together: half of them would be missing."""
+    with pytest.raises(BrokenFile, match="something after the end of the list"):
+        list(elements(io.BytesIO(b"[1]" + after)))
+    assert [value for _, value in elements(io.BytesIO(b"[1] \n\n"))] == [1]
+
+
 def test_each_element_has_its_line() -> None:
     data = b'[\n {"a":\n 1},\n\n {"b": 2}\n]'
     assert list(elements(io.BytesIO(data))) == [(2, {"a": 1}), (5, {"b": 2})]

@@ -14,6 +14,7 @@ from commonplace.engine.memory.erase import must_erase
 from commonplace.engine.memory.forget import CHUNK, apply_forget
 from commonplace.engine.memory.read import read_all
 from commonplace.engine.memory.undelete import restored_since
+from commonplace.engine.memory.write import LASTING
 from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.engine.runs.runs import Runs
 from commonplace.engine.types import Expire
@@ -105,13 +106,14 @@ class ExpireJob:
 
 
 async def drop_old_keys(core: Core, tenant: str, *, dry_run: bool = False) -> tuple[int, int]:
-    """Idempotency keys that nobody will repeat any more: how many there are, and when the next of the others is one.
-    None that is written meanwhile will be sooner."""
+    """Idempotency keys that nobody will repeat any more, as whoever reads a file again does: how many there are, and
+    when the next of the others is one. None that is written meanwhile will be sooner."""
     now, dropped, after = core.clock(), 0, None
     next_due = now + KEEP_IDEMPOTENCY_MS + 1
     while True:
         page = await core.primary.records_page(tenant, IDEMPOTENCY, {}, after=after, limit=_PAGE)
-        due = {record.key: int(record.value.get("at", 0)) + KEEP_IDEMPOTENCY_MS + 1 for record in page}
+        brief = [record for record in page if LASTING not in record.value]
+        due = {record.key: int(record.value.get("at", 0)) + KEEP_IDEMPOTENCY_MS + 1 for record in brief}
         old = [key for key, at in due.items() if at <= now]
         next_due = min([next_due, *(at for at in due.values() if at > now)])
         dropped += len(old)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.engine.core import IDEMPOTENCY, REVIEW
-from commonplace.engine.memory.write import erased_slot
+from commonplace.engine.memory.write import LASTING, erased_slot
 from commonplace.stores.base import Record, Transaction
 from commonplace.wire.record import Principal
 
@@ -32,6 +32,7 @@ def erase_records(tx: Transaction, id: str) -> None:
             # Its author chose the key, so that goes, too; what it leads to still refuses to be used twice.
             tx.drop_record(record.kind, record.key)
             value = {"at": record.value.get("at", 0), "erased": True}
+            value |= {LASTING: True} if LASTING in record.value else {}
             tx.put_record(Record(record.kind, erased_slot(record.key), value))
         elif record.kind == REVIEW:
             tx.put_record(Record(record.kind, record.key, without_quotes(record.value), others))

@@ -29,7 +29,11 @@ from commonplace.wire.record import Memory, Principal, check_content_size, repla
 log = logging.getLogger("commonplace.engine")
 
 #: The key of provenance under which an import notes {format, id, created_at, …} of the source; no protocol sets it.
-IMPORTED = "imported"
+IMPORTED, CAPTURED = "imported", "captured"
+#: Notes of what was read from a file, which may be read again years later: the key of such a write is kept for good, or
+#: what was forgotten or turned down since would come back.
+_READ_AGAIN = frozenset((IMPORTED, CAPTURED))
+LASTING = "lasting"
 MAX_BATCH = 1000
 _CHUNK = 32  # items per unit of work, so that a large batch never holds the write lock for long
 #: Fields that a memory takes from its draft as they are.
@@ -250,6 +254,8 @@ def idempotency_record(key: str, draft: Draft, receipt: Receipt, *, staged: bool
     salt = new_salt()
     value: dict[str, Any] = {"salt": salt.hex(), "hash": _draft_hash(draft, salt), "staged": staged}
     value |= {"id": receipt.id, "at": receipt.stored_at, "review_id": receipt.review_id}
+    if not _READ_AGAIN.isdisjoint(draft.provenance):
+        value[LASTING] = True
     return Record(IDEMPOTENCY, idempotency_slot(draft, key), value, (receipt.id,))
 
 

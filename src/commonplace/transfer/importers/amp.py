@@ -56,12 +56,17 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _rows(db: Any, table: str) -> Iterator[Item]:
-    cursor = db.execute(f"SELECT * FROM {table} ORDER BY rowid")
-    names = [column[0] for column in cursor.getdescription()] if (first := cursor.fetchone()) else []
-    row = first
-    while row is not None:
-        yield _record(table, dict(zip(names, row, strict=True)))
-        row = cursor.fetchone()
+    names = [name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+    # As bytes: of one text that is none, SQLite's reader would keep all that come after it, too.
+    quoted = [f'"{name.replace(chr(34), chr(34) * 2)}"' for name in names]
+    columns = ", ".join(f"CASE typeof({c}) WHEN 'text' THEN CAST({c} AS BLOB) ELSE {c} END" for c in quoted)
+    for number, row in enumerate(db.execute(f"SELECT {columns} FROM {table} ORDER BY rowid"), 1):
+        try:
+            texts = [cell.decode("utf-8") if isinstance(cell, bytes) else cell for cell in row]
+        except UnicodeDecodeError:
+            yield Broken(f"{table} row {number}", "is not UTF-8 text")
+            continue
+        yield _record(table, dict(zip(names, texts, strict=True)))
 
 
 def _record(table: str, row: dict[str, Any]) -> Item:

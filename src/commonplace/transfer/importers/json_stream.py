@@ -33,6 +33,9 @@ def elements(file: BinaryIO, name: str = "") -> Iterator[tuple[int, Any]]:
             raise text.broken("ends in the middle of the list")
         line = text.line
         yield line, text.value()
+    text.at += 1
+    if text.next_character():  # such as a second list, of files that were put together
+        raise text.broken("has something after the end of the list")
 
 
 class _Text:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from commonplace.engine import Draft
@@ -24,12 +25,13 @@ from commonplace.transfer.importers.source import (
 from commonplace.wire.record import MAX_CONTENT_CHARS
 
 NAME, TITLE = "markdown", "Markdown notes (basic-memory, Obsidian)"
-_NOTES = r".*\.(md|markdown)"
+_NOTES = r".*\.(?i:md|markdown)"
 _LINK = re.compile(r"\[\[([^\]|#\n]{1,200})(?:[#|][^\]\n]*)?\]\]")
 _HEADING = re.compile(r"^#\s+(.+)$", re.MULTILINE)
 _CREATED, _CHANGED = ("created", "created_at", "date"), ("modified", "updated", "updated_at", "last_modified")
 _LIFTED = {"title", "tags", "permalink", *_CREATED, *_CHANGED}
 _MAX_LINKS = 64
+_FIRST_EPOCH = 100_000_000  # below it a number is a day or a year, and no time of 1973 or later in seconds
 
 
 def matches(source: Source) -> bool:
@@ -58,7 +60,7 @@ def _ids(source: Source, notes: list[str]) -> dict[str, str]:
         text = _text(source, member)
         fields, body = split(text) if isinstance(text, str) else ({}, "")
         stem = member.rpartition("/")[2].rpartition(".")[0]
-        found[member] = text_of(fields.get("permalink")) or member.rpartition(".")[0]
+        found[member] = _written(fields.get("permalink")) or member.rpartition(".")[0]
         for name in (_title(fields, body, stem), stem, found[member]):
             names.setdefault(name.casefold(), set()).add(found[member])
     source.position = 0
@@ -71,7 +73,7 @@ def _text(source: Source, member: str) -> str | Broken | LeftOut:
     if len(data) > 4 * MAX_CONTENT_CHARS:
         return LeftOut(member, f"it is longer than the {MAX_CONTENT_CHARS:,} characters of a memory")
     try:
-        return data.decode("utf-8").replace("\r\n", "\n")
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         return Broken(f"{member} line {line}", "is not UTF-8 text")
@@ -88,7 +90,7 @@ def _note(source: Source, member: str, text: str, ids: dict[str, str]) -> Item:
     linked = [ids.get(f"[[{name.strip().casefold()}]]") for name in _LINK.findall(body)]
     references = [id for id in dict.fromkeys(linked) if id and id != ids[member]][:_MAX_LINKS]
     # A time that cannot be read is kept as it was written.
-    lifted = _LIFTED - {name for name in (*_CREATED, *_CHANGED) if milliseconds(fields.get(name)) is None}
+    lifted = _LIFTED - {name for name in (*_CREATED, *_CHANGED) if _instant(fields.get(name)) is None}
     metadata = {name: value for name, value in fields.items() if name not in lifted and value is not None}
     metadata |= {"references": references} if references else {}
     changed = _time(fields, _CHANGED)
@@ -101,13 +103,29 @@ def _note(source: Source, member: str, text: str, ids: dict[str, str]) -> Item:
 
 def _title(fields: dict[str, Any], body: str, stem: str) -> str:
     heading = _HEADING.search(body)
-    return text_of(fields.get("title")) or (heading[1].strip() if heading else stem)
+    return _written(fields.get("title")) or (heading[1].strip() if heading else stem)
 
 
 def _tags(value: Any) -> list[str]:
     listed = re.split(r"[,\s]+", value) if isinstance(value, str) else value
-    return [tag.removeprefix("#") for tag in texts_of(listed or [])]
+    named = [_written(tag) for tag in (listed if isinstance(listed, list) else [listed])]
+    return [tag.removeprefix("#") for tag in texts_of(named)]
 
 
 def _time(fields: dict[str, Any], names: tuple[str, ...]) -> int | None:
-    return next((at for name in names if (at := milliseconds(fields.get(name))) is not None), None)
+    return next((at for name in names if (at := _instant(fields.get(name))) is not None), None)
+
+
+def _instant(value: Any) -> int | None:
+    """As `milliseconds`, of what people write by hand: 20240501 is a day, and 2024 no number of seconds since 1970."""
+    if not isinstance(value, int) or isinstance(value, bool) or value >= _FIRST_EPOCH:
+        return milliseconds(value)
+    try:
+        return milliseconds(datetime.strptime(f"{value:08}", "%Y%m%d").date().isoformat())
+    except ValueError:
+        return None
+
+
+def _written(value: Any) -> str:
+    """A field as it was written, also where it is a number by itself: a title may be 1984."""
+    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else text_of(value)
