@@ -17,6 +17,7 @@ from itertools import pairwise, zip_longest
 from commonplace.engine.core import Core
 from commonplace.engine.outbox.replicas import Replica, StoreSkipped
 from commonplace.engine.recall.fusion import OVERFETCH, RRF_K, RankedList
+from commonplace.engine.recall.replication_lag import WaitingIds, is_waiting, waiting_ids
 from commonplace.stores.base import Candidate, Search
 from commonplace.stores.documents import OUR_TENANT
 from commonplace.wire.errors import Unavailable
@@ -38,6 +39,7 @@ class FanOut:
     asked: list[str] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+    waiting: dict[str, WaitingIds] = field(default_factory=dict)  # what each had not been told when it was asked
     counts: dict[str, dict[str, int]] = field(default_factory=dict)  # for explain
 
 
@@ -103,8 +105,12 @@ def _raw(candidate: Candidate, place: int) -> float:
     return 1 / (1 + place)
 
 
-async def ask_replicas(core: Core, search: Search, k: int) -> dict[str, list[Candidate] | Unavailable | str]:
-    """By store: what it found, or why it failed, or why it was not asked."""
+#: By store: what it found, or why it failed, or why it was not asked.
+Answers = Mapping[str, list[Candidate] | Unavailable | str]
+
+
+async def ask_replicas(core: Core, search: Search, k: int) -> tuple[Answers, dict[str, WaitingIds]]:
+    """The answers, and of each store that found something what it had not been told when it was asked."""
     wanted = replace(search, limit=OVERFETCH * k, generation=None, tokens=None, second=None, second_generation=None)
     found: dict[str, list[Candidate] | Unavailable | str] = {}
     asked: list[Replica] = []
@@ -114,26 +120,26 @@ async def ask_replicas(core: Core, search: Search, k: int) -> dict[str, list[Can
         else:
             asked.append(replica)
 
+    waiting = {replica.name: WaitingIds(all=False) for replica in asked}
+
     async def ask(replica: Replica) -> list[Candidate] | Unavailable:
+        if not replica.breaker.is_open:
+            waiting[replica.name] = await waiting_ids(core, search.reach.tenant, replica.name)
         try:
             return await replica.call(lambda store: store.search(wanted))
         except Unavailable as fault:
             return fault
 
     answers = await asyncio.gather(*(ask(replica) for replica in asked))
-    return found | {replica.name: answer for replica, answer in zip(asked, answers, strict=True)}
+    return found | {replica.name: answer for replica, answer in zip(asked, answers, strict=True)}, waiting
 
 
 async def resolve(
-    core: Core,
-    search: Search,
-    answers: Mapping[str, list[Candidate] | Unavailable | str],
-    own: Sequence[Candidate],
-    k: int,
+    core: Core, search: Search, answers: Answers, waiting: dict[str, WaitingIds], own: Sequence[Candidate], k: int
 ) -> tuple[list[Candidate], FanOut]:
     """The primary's candidates as they are now, and the answers by its rows: lists of ids that are really there, in
     reach, and say what the row says."""
-    out = FanOut()
+    out = FanOut(waiting=waiting)
     asked_at = search.reach.now or 0
     before = {candidate.memory.id: candidate.memory.content for candidate in own}
     changed: list[str] = []
@@ -219,7 +225,7 @@ async def _admit(
             if (
                 before.get(row.id) == text
                 or await _said_since(core, row, text, asked_at)
-                or await core.outbox.is_waiting(row.tenant, name, row.id)
+                or await is_waiting(core, name, out.waiting[name], row)
             ):
                 behind += 1
             else:
