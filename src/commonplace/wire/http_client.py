@@ -16,7 +16,7 @@ import ssl
 import threading
 import time
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -82,15 +82,32 @@ class JsonClient:
             raise Unavailable(f"{self._host} answered with something that is no object")
         return document
 
-    async def exchange(self, method: str, path: str, body: Any = None) -> Any:
+    async def exchange(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        max_bytes: int | None = None,
+        read: Callable[[Any], Any] | None = None,
+    ) -> Any:
         """Whatever JSON it answers with; None where it has nothing to say. What an error of another kind than ours says
-        may quote a memory, so only its number is told."""
+        may quote a memory, so only its number is told.
+
+        `max_bytes` is for an answer that must be smaller than any. `read` makes something of a good one, in the thread
+        that has received it: what takes long for a large answer must not keep the event loop from everyone else.
+        """
         data = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
         if self._closed:
             raise Unavailable(f"the connections to {self._host} are closed; open them anew")
         loop = asyncio.get_running_loop()
-        whole = self._base + path
-        status, answer, location = await loop.run_in_executor(self._pool, self._exchange, method, whole, data)
+        limit = self._max_bytes if max_bytes is None else max_bytes
+        return await loop.run_in_executor(self._pool, self._answer, method, path, data, limit, read)
+
+    def _answer(
+        self, method: str, path: str, data: bytes | None, max_bytes: int | None, read: Callable[[Any], Any] | None
+    ) -> Any:
+        status, answer, location = self._exchange(method, self._base + path, data, max_bytes)
         if status == _NO_CONTENT:
             return None
         if 300 <= status < 400:  # whatever document comes with it: nothing was done
@@ -102,7 +119,7 @@ class JsonClient:
         if status >= 400:
             ours = isinstance(document, dict) and isinstance(document.get("error"), dict)
             raise fault_of(document) if ours else Unavailable(f"{self._host} answered {status}", status=status)
-        return document
+        return document if read is None else read(document)
 
     def _redirected(self, status: int, path: str, location: str | None) -> Unavailable:
         to = None if location is None else _redirect_address(f"{self._origin}{self._base}{path}", path, location)
@@ -114,18 +131,20 @@ class JsonClient:
             status=status,
         )
 
-    def _exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes, str | None]:
+    def _exchange(
+        self, method: str, path: str, data: bytes | None, max_bytes: int | None
+    ) -> tuple[int, bytes, str | None]:
         connection = self._connection()
         try:
             connection.request(method, path, data, self._headers)
             response = connection.getresponse()
-            answer = response.read(None if self._max_bytes is None else self._max_bytes + 1)
+            answer = response.read(None if max_bytes is None else max_bytes + 1)
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             raise Unavailable(unreachable(error, self._host, connection.port, secure=self._secure)) from error
-        if self._max_bytes is not None and len(answer) > self._max_bytes:
+        if max_bytes is not None and len(answer) > max_bytes:
             connection.close()
-            raise Unavailable(f"{self._host} answered with more than {self._max_bytes:,} bytes")
+            raise Unavailable(f"{self._host} answered with more than {max_bytes:,} bytes")
         if response.will_close:
             connection.close()
         else:
