@@ -18,7 +18,7 @@ from commonplace.engine.core import Core
 from commonplace.engine.outbox.replicas import Replica, StoreSkipped
 from commonplace.engine.recall.fusion import OVERFETCH, RRF_K, RankedList
 from commonplace.engine.recall.replication_lag import WaitingIds, is_waiting, waiting_ids
-from commonplace.stores.base import Candidate, Search
+from commonplace.stores.base import Candidate, Search, Store
 from commonplace.stores.documents import OUR_TENANT
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.filters import Condition, Where
@@ -26,6 +26,8 @@ from commonplace.wire.record import MEMORY_TYPES, Memory
 
 log = logging.getLogger("commonplace.stores")
 _MOST_RESOLVED = 1000
+#: Many products are asked agent after agent. A search over more than these that is too slow says nothing of the store.
+_FEW_AGENTS = 4
 
 
 @dataclass(slots=True)
@@ -126,12 +128,37 @@ async def ask_replicas(core: Core, search: Search, k: int) -> tuple[Answers, dic
         if not replica.breaker.is_open:
             waiting[replica.name] = await waiting_ids(core, search.reach.tenant, replica.name)
         try:
+            if len(wanted.reach.agents) > _FEW_AGENTS and replica.breaker.try_call():
+                return await _ask_widely(replica, wanted)
             return await replica.call(lambda store: store.search(wanted))
         except Unavailable as fault:
             return fault
 
     answers = await asyncio.gather(*(ask(replica) for replica in asked))
     return found | {replica.name: answer for replica, answer in zip(asked, answers, strict=True)}, waiting
+
+
+async def _ask_widely(replica: Replica, wanted: Search) -> list[Candidate]:
+    """As `Replica.call`, but that it takes too long is not held against it: its breaker would open for every agent, and
+    for writes."""
+    is_late = False
+
+    async def search(store: Store) -> list[Candidate]:
+        nonlocal is_late
+        try:
+            return await store.search(wanted)
+        except asyncio.CancelledError:  # by the timeout, or by whoever asked, who then hears nothing of it
+            is_late = True
+            raise
+
+    try:
+        return await replica.attempt(search)
+    except Unavailable as fault:
+        if is_late:
+            missing = f"for all of {len(wanted.reach.agents)} agents, so what it would find is missing; ask of fewer"
+            raise Unavailable(f"{fault.summary} {missing}") from None
+        replica.breaker.failed(fault.summary)
+        raise
 
 
 async def resolve(
