@@ -108,7 +108,7 @@ class RemoteMemory(MemoryInterface):
 
     async def close(self) -> None:
         """Close the connections; calls that are under way are waited for, and none can be made afterwards."""
-        self._client.close()
+        await self._client.finish()
 
     async def __aenter__(self) -> RemoteMemory:
         return self

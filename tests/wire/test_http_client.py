@@ -8,11 +8,12 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from jumping_loop import JumpingLoop
 from other_protocol import run_other_protocol
 
 from commonplace.wire.errors import Unavailable, ValidationError
@@ -169,3 +170,101 @@ def test_a_redirect_to_nowhere_else_is_told_as_that(location: str) -> None:
     assert "s3cret" not in said
     assert " to http" not in said
     assert said.isprintable()
+
+
+@contextmanager
+def _dripping(headers: bytes = b"") -> Iterator[tuple[str, threading.Event, threading.Event]]:
+    """A server whose answer never ends; when the first byte of one is sent, and when the other side has hung up."""
+    begun, left = threading.Event(), threading.Event()
+
+    def drip(line: socket.socket) -> None:
+        with line:
+            line.recv(65536)
+            line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n" + headers + b"\r\n{")
+            begun.set()
+            line.recv(65536)  # nothing more is ever asked: it returns when the other side hangs up
+            left.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            with suppress(OSError):  # the end of the test
+                while True:
+                    line, _ = listening.accept()
+                    threading.Thread(target=drip, args=(line,), daemon=True).start()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}", begun, left
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+LONG = 3600.0  # seconds that no test waits for
+
+
+@pytest.mark.parametrize("headers", [b"", b"Connection: close\r\n"])
+def test_closing_ends_what_is_under_way_and_waits_for_nothing(headers: bytes) -> None:
+    with _dripping(headers) as (url, begun, left):
+
+        async def work() -> list[Any]:
+            client = JsonClient(url, None, LONG, 1)
+            calls = [
+                asyncio.create_task(client.call("GET", "/v0/health")) for _ in range(2)
+            ]  # one of them in the queue
+            await asyncio.to_thread(begun.wait)
+            client.close()
+            return await asyncio.gather(*calls, return_exceptions=True)
+
+        for fault in asyncio.run(work()):
+            assert isinstance(fault, Unavailable)
+            assert fault.message == "the connections to 127.0.0.1 are closed; open them anew"
+        left.wait()
+
+
+def test_whoever_gives_up_waiting_leaves_no_thread_behind() -> None:
+    with _dripping() as (url, begun, left):
+
+        async def work() -> None:
+            client = JsonClient(url, None, LONG, 1)
+            call = asyncio.create_task(client.call("GET", "/v0/health"))
+            await asyncio.to_thread(begun.wait)
+            call.cancel()
+            await asyncio.to_thread(left.wait)
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            client.close()
+
+        asyncio.run(work())
+
+
+def test_an_exchange_that_does_not_end_is_ended() -> None:
+    with _dripping() as (url, begun, left):
+
+        async def work() -> None:
+            client = JsonClient(url, None, LONG, 1)
+            call = asyncio.create_task(client.call("GET", "/v0/health"))
+            await asyncio.to_thread(begun.wait)
+            with pytest.raises(Unavailable, match="could not be reached: no answer in time"):
+                await call
+            client.close()
+
+        with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+            runner.run(work())
+        left.wait()
+
+
+def test_who_closes_in_peace_has_what_is_under_way() -> None:
+    async def work(url: str) -> Any:
+        client = JsonClient(url, None, 5, 1)
+        call = asyncio.create_task(client.call("GET", "/v0/health"))
+        await asyncio.sleep(0)
+        await client.finish()
+        with pytest.raises(Unavailable, match="are closed"):
+            await client.call("GET", "/v0/health")
+        return await call
+
+    with _answering(200, None) as url:
+        assert asyncio.run(work(url)) == {"status": "ok"}

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
@@ -33,6 +34,9 @@ from commonplace.wire.validate import parse
 
 M = TypeVar("M", bound=Message)
 _MAX_ANSWER = 256 << 20
+#: Of a recall: so much, and so much more for each hit that it was asked for. JSON is parsed in one go that no other
+#: thread can interrupt, so it is far less than as many hits of the longest content (260 kB; most memories have one).
+_MAX_RECALL, _MAX_RECALL_HIT = 4 << 20, 16 << 10
 
 
 class HttpMemoryStore:
@@ -47,7 +51,15 @@ class HttpMemoryStore:
         return await self._post(RememberResponse, "remember", request)
 
     async def recall(self, request: RecallRequest, /) -> RecallResponse:
-        return await self._post(RecallResponse, "recall", request)
+        k = request.k
+
+        def check_count(document: Any) -> None:
+            # Before each of them is looked at: there may be hundreds of thousands.
+            if isinstance(document, dict) and isinstance(hits := document.get("results"), list) and len(hits) > k:
+                raise Unavailable(f"it answers recall with {len(hits):,} results, and was asked for at most {k:,}")
+
+        limit = _MAX_RECALL + k * _MAX_RECALL_HIT
+        return await self._post(RecallResponse, "recall", request, max_bytes=limit, check=check_count)
 
     async def forget(self, request: ForgetRequest, /) -> ForgetResponse:
         return await self._post(ForgetResponse, "forget", request)
@@ -81,12 +93,26 @@ class HttpMemoryStore:
     def close(self) -> None:
         self._client.close()
 
-    async def _post(self, answer: type[M], operation: str, request: Message) -> M:
-        document = await self._client.call("POST", f"/v0/{operation}", request.model_dump(exclude_unset=True))
-        try:
-            return parse(answer, document)
-        except ValidationError as fault:
-            raise Unavailable(f"it answers {operation}, but not as memorywire has it: {fault.summary}") from None
+    async def _post(
+        self,
+        answer: type[M],
+        operation: str,
+        request: Message,
+        *,
+        max_bytes: int | None = None,
+        check: Callable[[Any], None] | None = None,
+    ) -> M:
+        def read(document: Any) -> M:
+            if check is not None:
+                check(document)
+            try:
+                return parse(answer, document)
+            except ValidationError as fault:
+                raise Unavailable(f"it answers {operation}, but not as memorywire has it: {fault.summary}") from None
+
+        asked = request.model_dump(exclude_unset=True)
+        found: M = await self._client.exchange("POST", f"/v0/{operation}", asked, max_bytes=max_bytes, read=read)
+        return found
 
 
 class WireStore(ForeignStore):

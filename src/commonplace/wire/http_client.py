@@ -16,8 +16,9 @@ import ssl
 import threading
 import time
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urljoin, urlsplit
@@ -30,6 +31,7 @@ _LOCAL = ("localhost", "127.0.0.1", "::1")
 _NO_CONTENT = 204
 _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
 _PATH = re.compile(r"[A-Za-z0-9._~/-]*")
+_EXCHANGE_TIMEOUTS = 10  # so many times the timeout of one step is what a whole exchange may take
 _IDLE_SECONDS = 2.0  # after which a kept connection is not used again
 
 
@@ -72,6 +74,7 @@ class JsonClient:
             self._headers["Authorization"] = f"Bearer {token}"
         self._pool = ThreadPoolExecutor(connections, thread_name_prefix="commonplace-remote")
         self._idle: list[tuple[http.client.HTTPConnection, float]] = []  # each with when it was last used
+        self._under_way: dict[_Exchange, asyncio.Future[Any]] = {}
         self._lock = threading.Lock()
         self._closed = False
 
@@ -82,15 +85,56 @@ class JsonClient:
             raise Unavailable(f"{self._host} answered with something that is no object")
         return document
 
-    async def exchange(self, method: str, path: str, body: Any = None) -> Any:
+    async def exchange(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        max_bytes: int | None = None,
+        read: Callable[[Any], Any] | None = None,
+    ) -> Any:
         """Whatever JSON it answers with; None where it has nothing to say. What an error of another kind than ours says
-        may quote a memory, so only its number is told."""
+        may quote a memory, so only its number is told.
+
+        `max_bytes` is for an answer that must be smaller than any. `read` makes something of a good one, in the thread
+        that has received it: what takes long for a large answer must not keep the event loop from everyone else.
+        """
         data = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
         if self._closed:
-            raise Unavailable(f"the connections to {self._host} are closed; open them anew")
+            raise self._closed_fault()
         loop = asyncio.get_running_loop()
-        whole = self._base + path
-        status, answer, location = await loop.run_in_executor(self._pool, self._exchange, method, whole, data)
+        limit = self._max_bytes if max_bytes is None else max_bytes
+        exchange = _Exchange()
+        answer = loop.run_in_executor(self._pool, self._answer, exchange, method, path, data, limit, read)
+        self._under_way[exchange] = answer
+        # The timeout is of each step, and a server that sends a byte now and then would never exceed it.
+        deadline = loop.call_later(self._timeout * _EXCHANGE_TIMEOUTS, exchange.abort)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._closed and not (task and task.cancelling()):  # it was in the queue when the pool was shut down
+                raise self._closed_fault() from None
+            raise
+        finally:
+            deadline.cancel()
+            del self._under_way[exchange]
+            exchange.abort()  # whoever gave up waiting must not leave a thread to wait for ever
+
+    def _closed_fault(self) -> Unavailable:
+        return Unavailable(f"the connections to {self._host} are closed; open them anew")
+
+    def _answer(
+        self,
+        exchange: _Exchange,
+        method: str,
+        path: str,
+        data: bytes | None,
+        max_bytes: int | None,
+        read: Callable[[Any], Any] | None,
+    ) -> Any:
+        status, answer, location = self._exchange(exchange, method, self._base + path, data, max_bytes)
         if status == _NO_CONTENT:
             return None
         if 300 <= status < 400:  # whatever document comes with it: nothing was done
@@ -102,7 +146,7 @@ class JsonClient:
         if status >= 400:
             ours = isinstance(document, dict) and isinstance(document.get("error"), dict)
             raise fault_of(document) if ours else Unavailable(f"{self._host} answered {status}", status=status)
-        return document
+        return document if read is None else read(document)
 
     def _redirected(self, status: int, path: str, location: str | None) -> Unavailable:
         to = None if location is None else _redirect_address(f"{self._origin}{self._base}{path}", path, location)
@@ -114,22 +158,32 @@ class JsonClient:
             status=status,
         )
 
-    def _exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes, str | None]:
+    def _exchange(
+        self, exchange: _Exchange, method: str, path: str, data: bytes | None, max_bytes: int | None
+    ) -> tuple[int, bytes, str | None]:
         connection = self._connection()
         try:
-            connection.request(method, path, data, self._headers)
-            response = connection.getresponse()
-            answer = response.read(None if self._max_bytes is None else self._max_bytes + 1)
+            if connection.sock is None:
+                connection.connect()
+            exchange.begin(connection.sock)
+            try:
+                connection.request(method, path, data, self._headers)
+                response = connection.getresponse()
+                answer = response.read(None if max_bytes is None else max_bytes + 1)
+            finally:
+                exchange.end()  # what it read, or failed with, after it was aborted is no answer
         except (OSError, http.client.HTTPException) as error:
             connection.close()
+            if self._closed and exchange.aborted:
+                raise self._closed_fault() from None
             raise Unavailable(unreachable(error, self._host, connection.port, secure=self._secure)) from error
-        if self._max_bytes is not None and len(answer) > self._max_bytes:
+        if max_bytes is not None and len(answer) > max_bytes:
             connection.close()
-            raise Unavailable(f"{self._host} answered with more than {self._max_bytes:,} bytes")
-        if response.will_close:
-            connection.close()
-        else:
-            with self._lock:
+            raise Unavailable(f"{self._host} answered with more than {max_bytes:,} bytes")
+        with self._lock:
+            if response.will_close or self._closed:
+                connection.close()
+            else:
                 self._idle.append((connection, time.monotonic()))
         return response.status, answer, response.headers["Location"]
 
@@ -148,12 +202,57 @@ class JsonClient:
             return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=context)
         return _NoDelayConnection(self._host, self._port, timeout=self._timeout)
 
-    def close(self) -> None:
+    async def finish(self) -> None:
+        """Close once what is under way has its answers; nothing new is begun meanwhile."""
         self._closed = True
-        self._pool.shutdown()
-        for connection, _ in self._idle:
+        if self._under_way:
+            await asyncio.wait(list(self._under_way.values()))
+        self.close()
+
+    def close(self) -> None:
+        """At once: what is under way fails. To wait here for a server that never ends its answer would stop the event
+        loop with it."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for exchange in list(self._under_way):
+            exchange.abort()
+        for connection, _ in idle:
             connection.close()
-        self._idle.clear()
+
+
+class _Exchange:
+    """One request and its answer in a thread of the pool, which another thread may end."""
+
+    def __init__(self) -> None:
+        self.aborted = False
+        # Not the connection, which lets go of it before the answer is read where the server says that it will hang up.
+        self._socket: socket.socket | None = None
+        self._lock = threading.Lock()
+
+    def begin(self, line: socket.socket) -> None:
+        with self._lock:
+            self._raise_if_aborted()
+            self._socket = line
+
+    def end(self) -> None:
+        """From here on the connection is another's to use, and not to be taken away."""
+        with self._lock:
+            self._socket = None
+            self._raise_if_aborted()
+
+    def _raise_if_aborted(self) -> None:
+        if self.aborted:
+            raise TimeoutError
+
+    def abort(self) -> None:
+        with self._lock:
+            self.aborted = True
+            if self._socket is not None:
+                with suppress(OSError):
+                    # Of the socket beneath: that of TLS would forget its keys under the thread that reads.
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
 
 def _origin(parts: SplitResult) -> str:

@@ -87,10 +87,10 @@ async def test_each_fusion_gives_every_memory_once(fusion: str) -> None:
 async def test_a_quorum_leaves_out_what_too_few_stores_found() -> None:
     async with house(copies=2) as h:
         both = await h.remember("tea for two")
+        one = await h.remember("tea for one")
         await h.outbox.join()
-        h.copies[0].down = h.copies[1].down = "a moment"
-        await h.remember("tea for one")
-        h.copies[0].down = h.copies[1].down = None
+        for copy in h.copies:
+            await copy.delete("local", [one])  # lost there, and not for us to know of
         assert {hit.memory.content for hit in (await ask(h)).hits} == {"tea for two", "tea for one"}
         assert [hit.memory.id for hit in (await ask(h, quorum=2)).hits] == [both]
         assert [hit.memory.id for hit in (await ask(h, quorum=3)).hits] == [both]
@@ -248,6 +248,39 @@ def test_a_store_that_hangs_for_ever_costs_its_timeout_and_no_moment_more() -> N
 
     with asyncio.Runner(loop_factory=JumpingLoop) as runner:
         runner.run(work())
+
+
+@pytest.mark.parametrize(("agents", "counts"), [(4, True), (5, False), (100, False)])
+@run
+async def test_only_who_is_slow_for_a_few_agents_is_left_alone(agents: int, counts: bool) -> None:
+    """Many products are asked agent after agent: a search over all of them must not keep everyone's writes away."""
+    async with house(timeout=0.05) as h:
+        await h.remember("tea")
+        h.copies[0].hangs = True
+        everyone = (AGENT, *(f"agent{n}" for n in range(agents - 1)))
+        for _ in range(3):
+            found = await h.engine.recall(WHO, Query(everyone, "tea"))
+            assert [hit.memory.content for hit in found.hits] == ["tea"]
+            within = "it did not answer within 0.05 s"
+            assert found.errors["copy"] == (
+                within
+                if counts
+                else f"{within} for all of {agents} agents, so what it would find is missing; ask of fewer"
+            )
+        breaker = h.outbox.replicas.named("copy").breaker
+        assert (breaker.failures, breaker.is_open) == ((3, True) if counts else (0, False))
+
+
+@run
+async def test_a_store_that_fails_is_left_alone_however_many_agents_are_asked_of() -> None:
+    async with house() as h:
+        await h.remember("tea")
+        h.copies[0].down = "gone"
+        everyone = (AGENT, *(f"agent{n}" for n in range(20)))
+        for _ in range(3):
+            assert (await h.engine.recall(WHO, Query(everyone, "tea"))).errors == {"copy": "gone"}
+        assert h.outbox.replicas.named("copy").breaker.is_open
+        assert "not asked for" in (await h.engine.recall(WHO, Query(everyone, "tea"))).errors["copy"]
 
 
 @run

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
-from commonplace.engine.recall.fusion import HOP_STEP, OVERFETCH, RRF_K, boost_hops, fuse
+from commonplace.engine.recall.fusion import HOP_STEP, OVERFETCH, RRF_K, boost_hops, fuse, with_missing
 
 LISTS = {"one": [("a", 0.9), ("b", 0.5)], "two": [("b", 0.8), ("c", 0.7)]}
 
@@ -126,3 +127,37 @@ def test_max_collapses_under_the_same_attack(injected: int) -> None:
 
 def test_max_is_as_good_as_any_without_an_attack() -> None:
     assert _experiment("max", 0) == (1.0, 0.0)
+
+
+# a store that cannot have everything yet
+
+
+@given(
+    st.lists(st.floats(0, 1, width=16), min_size=1, max_size=30),
+    st.integers(1, 30),
+    st.data(),
+    st.sampled_from(("rrf", "max", "weighted")),
+    st.integers(1, 3),
+)
+def test_what_honest_stores_cannot_have_changes_nothing(
+    scores: list[float], limit: int, data: st.DataObject, how: str, quorum: int
+) -> None:
+    """The oracle: both stores have all and rank as the first one does."""
+    own = [(f"m{n:02}", score) for n, score in enumerate(sorted(scores, reverse=True))]
+    weights = {"two": 0.5, "three": 2.0}
+    complete = {"one": own, "two": own[:limit], "three": own[:limit]}
+    partial: dict[str, Any] = {"one": own}
+    for store in ("two", "three"):
+        lacks = data.draw(st.frozensets(st.sampled_from([id for id, _ in own])))
+        has = [pair for pair in own if pair[0] not in lacks][:limit]
+        partial[store] = with_missing(has, own, lacks, limit)
+    wanted = fuse(complete, how, weights=weights, quorum=quorum)  # type: ignore[arg-type]
+    assert fuse(partial, how, weights=weights, quorum=quorum) == wanted  # type: ignore[arg-type]
+
+
+def test_what_is_missing_has_the_first_stores_place_also_where_the_list_is_shorter() -> None:
+    own = [(id, 0.5) for id in "abcdef"]
+    assert with_missing([("x", 0.9)], own, {"a", "d"}, 20) == [("a", 0.5), ("x", 0.9), None, ("d", 0.5)]
+    assert with_missing([("x", 0.9)], own, {"a", "d"}, 2) == [("a", 0.5), ("x", 0.9)]
+    assert with_missing([("x", 0.9)], own, set(), 2) == [("x", 0.9)]
+    assert dict(fuse({"one": own, "two": with_missing([], own, {"d"}, 20)}))["d"] == pytest.approx(2 / 63)

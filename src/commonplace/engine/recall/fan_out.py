@@ -12,19 +12,22 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from commonplace.engine.core import Core
-from commonplace.engine.outbox.replicas import Replica
+from commonplace.engine.outbox.replicas import Replica, StoreSkipped
 from commonplace.engine.recall.fusion import OVERFETCH, RRF_K, RankedList
-from commonplace.stores.base import Candidate, Search
+from commonplace.engine.recall.replication_lag import WaitingIds, is_waiting, waiting_ids
+from commonplace.stores.base import Candidate, Search, Store
 from commonplace.stores.documents import OUR_TENANT
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.filters import Condition, Where
-from commonplace.wire.record import MEMORY_TYPES
+from commonplace.wire.record import MEMORY_TYPES, Memory
 
 log = logging.getLogger("commonplace.stores")
 _MOST_RESOLVED = 1000
+#: Many products are asked agent after agent. A search over more than these that is too slow says nothing of the store.
+_FEW_AGENTS = 4
 
 
 @dataclass(slots=True)
@@ -38,6 +41,7 @@ class FanOut:
     asked: list[str] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+    waiting: dict[str, WaitingIds] = field(default_factory=dict)  # what each had not been told when it was asked
     counts: dict[str, dict[str, int]] = field(default_factory=dict)  # for explain
 
 
@@ -103,8 +107,12 @@ def _raw(candidate: Candidate, place: int) -> float:
     return 1 / (1 + place)
 
 
-async def ask_replicas(core: Core, search: Search, k: int) -> dict[str, list[Candidate] | Unavailable | str]:
-    """By store: what it found, or why it failed, or why it was not asked."""
+#: By store: what it found, or why it failed, or why it was not asked.
+Answers = Mapping[str, list[Candidate] | Unavailable | str]
+
+
+async def ask_replicas(core: Core, search: Search, k: int) -> tuple[Answers, dict[str, WaitingIds]]:
+    """The answers, and of each store that found something what it had not been told when it was asked."""
     wanted = replace(search, limit=OVERFETCH * k, generation=None, tokens=None, second=None, second_generation=None)
     found: dict[str, list[Candidate] | Unavailable | str] = {}
     asked: list[Replica] = []
@@ -114,43 +122,68 @@ async def ask_replicas(core: Core, search: Search, k: int) -> dict[str, list[Can
         else:
             asked.append(replica)
 
+    waiting = {replica.name: WaitingIds(all=False) for replica in asked}
+
     async def ask(replica: Replica) -> list[Candidate] | Unavailable:
+        if not replica.breaker.is_open:
+            waiting[replica.name] = await waiting_ids(core, search.reach.tenant, replica.name)
         try:
+            if len(wanted.reach.agents) > _FEW_AGENTS and replica.breaker.try_call():
+                return await _ask_widely(replica, wanted)
             return await replica.call(lambda store: store.search(wanted))
         except Unavailable as fault:
             return fault
 
     answers = await asyncio.gather(*(ask(replica) for replica in asked))
-    return found | {replica.name: answer for replica, answer in zip(asked, answers, strict=True)}
+    return found | {replica.name: answer for replica, answer in zip(asked, answers, strict=True)}, waiting
+
+
+async def _ask_widely(replica: Replica, wanted: Search) -> list[Candidate]:
+    """As `Replica.call`, but that it takes too long is not held against it: its breaker would open for every agent, and
+    for writes."""
+    is_late = False
+
+    async def search(store: Store) -> list[Candidate]:
+        nonlocal is_late
+        try:
+            return await store.search(wanted)
+        except asyncio.CancelledError:  # by the timeout, or by whoever asked, who then hears nothing of it
+            is_late = True
+            raise
+
+    try:
+        return await replica.attempt(search)
+    except Unavailable as fault:
+        if is_late:
+            missing = f"for all of {len(wanted.reach.agents)} agents, so what it would find is missing; ask of fewer"
+            raise Unavailable(f"{fault.summary} {missing}") from None
+        replica.breaker.failed(fault.summary)
+        raise
 
 
 async def resolve(
-    core: Core,
-    search: Search,
-    answers: Mapping[str, list[Candidate] | Unavailable | str],
-    own: Sequence[Candidate],
-    k: int,
-) -> FanOut:
-    """The answers by the primary's rows: lists of ids that are really there, in reach, and say what the row says."""
-    out = FanOut()
-    texts = {candidate.memory.id: candidate.memory.content for candidate in own}
+    core: Core, search: Search, answers: Answers, waiting: dict[str, WaitingIds], own: Sequence[Candidate], k: int
+) -> tuple[list[Candidate], FanOut]:
+    """The primary's candidates as they are now, and the answers by its rows: lists of ids that are really there, in
+    reach, and say what the row says."""
+    out = FanOut(waiting=waiting)
+    asked_at = search.reach.now or 0
+    before = {candidate.memory.id: candidate.memory.content for candidate in own}
+    changed: list[str] = []
+    if any(not isinstance(said, str | StoreSkipped) for said in answers.values()):
+        # Somebody was waited for: what was erased or changed meanwhile must not be shown as it was.
+        search = replace(search, reach=replace(search.reach, now=core.clock()))
+        own, changed = await _reread(core, search, own)
     # So many by each of its two legs is what it was asked for; the rest of what it may say is not looked at.
     named = {name: best_first(said)[: 2 * OVERFETCH * k] for name, said in answers.items() if isinstance(said, list)}
     # Each store's best in turn: one that names thousands must not take the places of what others found.
     in_turn = dict.fromkeys(c.memory.id for row in zip_longest(*named.values()) for c in row if c is not None)
     # Then in an order that is nobody's, because equals keep it.
-    missing = sorted([id for id in in_turn if id not in texts][:_MOST_RESOLVED])
-    if missing:
-        only = (*search.reach.where, Condition(("id",), "in", missing))
-        wanted = replace(search, reach=replace(search.reach, where=only), limit=len(missing))
-        there = {c.memory.id: c for c in await core.primary.search(wanted)}
-        unscored = [id for id in missing if id not in there]
-        if unscored:  # in reach, but with neither a word nor a vector of its own to be found by
-            for memory in await core.primary.get(search.reach.tenant, unscored):
-                if search.reach.admits(memory):
-                    there[memory.id] = Candidate(memory)
-        out.added = list(there.values())
-        texts |= {id: candidate.memory.content for id, candidate in there.items()}
+    missing = sorted([id for id in in_turn if id not in before][:_MOST_RESOLVED])
+    there = await _score(core, search, [*changed, *missing])
+    own = [*own, *(there[id] for id in changed if id in there)]
+    out.added = [there[id] for id in missing if id in there]
+    rows = {candidate.memory.id: candidate.memory for candidate in (*own, *out.added)}
     for name, answer in answers.items():
         if isinstance(answer, str):
             out.skipped[name] = answer
@@ -160,23 +193,67 @@ async def resolve(
             out.errors[name] = answer.summary
             continue
         looked_at = {candidate.memory.id for candidate in named[name]}
-        await _admit(core, search, name, [c for c in answer if c.memory.id in looked_at], texts, out, k)
+        await _admit(core, name, [c for c in answer if c.memory.id in looked_at], rows, before, asked_at, out, k)
         out.counts[name]["found"] = len(answer)
     kept = {id for listed in out.lists.values() for id, _ in listed}
     out.added = [candidate for candidate in out.added if candidate.memory.id in kept]
-    return out
+    return own, out
+
+
+async def _reread(core: Core, search: Search, own: Sequence[Candidate]) -> tuple[list[Candidate], list[str]]:
+    """Those that are as they were found, and the ids of those that have changed and are to be scored anew; what is gone
+    or out of reach is in neither."""
+    rows = {row.id: row for row in await core.primary.get(search.reach.tenant, [c.memory.id for c in own])}
+    same, changed = list[Candidate](), list[str]()
+    for candidate in own:
+        row = rows.get(candidate.memory.id)
+        if row is None or not search.reach.admits(row):
+            continue
+        if row.seq == candidate.memory.seq:
+            same.append(replace(candidate, memory=row))
+        else:
+            changed.append(row.id)
+    return same, changed
+
+
+async def _score(core: Core, search: Search, ids: Sequence[str]) -> dict[str, Candidate]:
+    """The primary's candidates with these ids, as far as they are in reach."""
+    if not ids:
+        return {}
+    only = (*search.reach.where, Condition(("id",), "in", list(ids)))
+    wanted = replace(search, reach=replace(search.reach, where=only), limit=len(ids))
+    there = {c.memory.id: c for c in await core.primary.search(wanted)}
+    unscored = [id for id in ids if id not in there]
+    if unscored:  # in reach, but with neither a word nor a vector of its own to be found by
+        for memory in await core.primary.get(search.reach.tenant, unscored):
+            if search.reach.admits(memory):
+                there[memory.id] = Candidate(memory)
+    return there
 
 
 async def _admit(
-    core: Core, search: Search, name: str, found: list[Candidate], texts: Mapping[str, str], out: FanOut, k: int
+    core: Core,
+    name: str,
+    found: list[Candidate],
+    rows: Mapping[str, Memory],
+    before: Mapping[str, str],
+    asked_at: int,
+    out: FanOut,
+    k: int,
 ) -> None:
-    known = [candidate for candidate in found if candidate.memory.id in texts]
-    true = [candidate for candidate in known if candidate.memory.content == texts[candidate.memory.id]]
+    """`before` is what the primary's own candidates said when it was asked."""
+    known = [candidate for candidate in found if candidate.memory.id in rows]
+    true = [candidate for candidate in known if candidate.memory.content == rows[candidate.memory.id].content]
     behind, altered = 0, 0
     for candidate in known:
-        if candidate.memory.content != texts[candidate.memory.id]:
-            # What it was not told yet is no lie.
-            if await core.outbox.is_waiting(search.reach.tenant, name, candidate.memory.id):
+        row, text = rows[candidate.memory.id], candidate.memory.content
+        if text != row.content:
+            # What it was not told yet is no lie, nor is what was so when it looked.
+            if (
+                before.get(row.id) == text
+                or await _said_since(core, row, text, asked_at)
+                or await is_waiting(core, name, out.waiting[name], row)
+            ):
                 behind += 1
             else:
                 altered += 1
@@ -198,3 +275,11 @@ async def _admit(
     out.lists[name] = rank(true, OVERFETCH * k)
     out.weights[name] = replica.weight
     out.counts[name] = {"found": len(found), "unknown": len(found) - len(known), "behind": behind, "altered": altered}
+
+
+async def _said_since(core: Core, row: Memory, text: str, asked_at: int) -> bool:
+    """Whether it had this text at any moment since then."""
+    if row.updated_at < asked_at:
+        return False
+    versions = await core.primary.history(row.tenant, row.id)
+    return any(old.content == text and new.updated_at >= asked_at for old, new in pairwise(versions))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from commonplace.engine.types import Fusion
 
@@ -12,10 +12,27 @@ HOP_STEP = 0.1
 
 #: One store's list: (id, raw score), best first.
 RankedList = Sequence[tuple[str, float]]
+#: The same, where None is a place that nobody has.
+RankedPlaces = Sequence[tuple[str, float] | None]
+
+
+def with_missing(listed: RankedList, own: RankedList, missing: Set[str], limit: int) -> RankedPlaces:
+    """A store's list as if it had what it cannot have: each at the place and with the score that the primary's `own`
+    list gives it. The rest moves down, or its ranks would be better than those of a store that has everything."""
+    held = {rank: pair for rank, pair in enumerate(own[:limit]) if pair[0] in missing}
+    if not held:
+        return listed
+    rest = iter(listed)
+    length = min(max(len(listed) + len(held), max(held) + 1), limit)
+    return [held.get(rank) or next(rest, None) for rank in range(length)]
 
 
 def fuse(
-    lists: Mapping[str, RankedList], how: Fusion = "rrf", *, weights: Mapping[str, float] | None = None, quorum: int = 1
+    lists: Mapping[str, RankedPlaces],
+    how: Fusion = "rrf",
+    *,
+    weights: Mapping[str, float] | None = None,
+    quorum: int = 1,
 ) -> list[tuple[str, float]]:
     """Every id once, best first; ids found by fewer than `quorum` stores are left out."""
     share: Callable[[str, int, float], float] = {
@@ -26,7 +43,10 @@ def fuse(
     fused: dict[str, float] = {}
     seen: dict[str, int] = {}
     for store, ranked in lists.items():
-        for rank, (id, score) in enumerate(ranked):
+        for rank, place in enumerate(ranked):
+            if place is None:
+                continue
+            id, score = place
             gained = share(store, rank, score)
             fused[id] = max(fused.get(id, gained), gained) if how == "max" else fused.get(id, 0.0) + gained
             seen[id] = seen.get(id, 0) + 1

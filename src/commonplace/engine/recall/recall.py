@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -13,8 +13,10 @@ from commonplace.engine.core import Core
 from commonplace.engine.memory.read import instant, with_shared
 from commonplace.engine.recall import fusion, hops, relevance
 from commonplace.engine.recall.fan_out import FanOut, asks_for_copies
+from commonplace.engine.recall.fusion import OVERFETCH
 from commonplace.engine.recall.ranking import Blend, RankedCandidate, with_verdicts
 from commonplace.engine.recall.recall_log import RecallEntry, RecallLog
+from commonplace.engine.recall.replication_lag import lacking
 from commonplace.engine.recall.search import search
 from commonplace.engine.recall.understanding import ALL, RecallParts
 from commonplace.engine.types import Hit, Query, RecallResult, SearchResult
@@ -60,7 +62,15 @@ async def _recall(core: Core, who: Principal, query: Query, parts: RecallParts) 
     ranked = with_verdicts(found.ranked, signals.logits, blend)
     only_beside = {candidate.memory.id for candidate in beside.added}
     lists = {store: [(r.memory.id, r.score) for r in ranked if r.memory.id not in only_beside]} | beside.lists
-    fused = fusion.fuse(lists, query.fusion, weights=beside.weights, quorum=query.quorum)
+    missing = await _missing(core, beside, [r.memory for r in ranked], lists, query.k, reach.now or 0)
+    counted: dict[str, fusion.RankedPlaces] = {
+        **lists,
+        **{
+            name: fusion.with_missing(lists[name], lists[store], ids, OVERFETCH * query.k)
+            for name, ids in missing.items()
+        },
+    }
+    fused = fusion.fuse(counted, query.fusion, weights=beside.weights, quorum=query.quorum)
     if routing == "rerank":  # what the others name counts, and not where they put it
         agreed = {id for id, _ in fused}
         own = [(r.memory.id, r.score) for r in ranked if r.memory.id in agreed]
@@ -97,7 +107,7 @@ async def _recall(core: Core, who: Principal, query: Query, parts: RecallParts) 
             if hit.found.same_as in withheld:
                 del why["same_as"]
             if beside.lists:
-                why["stores"] = _places(lists, id)
+                why["stores"] = _places(counted, missing, id)
         support = [other for other in tied.get(id, ()) if other not in withheld]
         hits.append(Hit(seen, hit.score, _source(lists, store, id), hit.relevance, support, why))
     explain: dict[str, Any] | None = None
@@ -128,13 +138,30 @@ def _source(lists: Mapping[str, fusion.RankedList], store: str, id: str) -> str:
     return next((name for name, listed in lists.items() if any(each == id for each, _ in listed)), store)
 
 
-def _places(lists: Mapping[str, fusion.RankedList], id: str) -> dict[str, dict[str, float]]:
-    """Of each store that found it, where it stands there and what that store says of it."""
+async def _missing(
+    core: Core, beside: FanOut, ranked: Sequence[Memory], lists: Mapping[str, fusion.RankedList], k: int, asked_at: int
+) -> dict[str, frozenset[str]]:
+    """By store: what of the primary's best it could not name. Its silence is no vote against that."""
+    best = {id for id, _ in lists[core.primary.name][: OVERFETCH * k]} if beside.lists else set()
+    found = {}
+    for name, listed in beside.lists.items():
+        replica = core.outbox.replicas.named(name)
+        assert replica is not None
+        unnamed = best.difference(id for id, _ in listed)
+        memories = [memory for memory in ranked if memory.id in unnamed]
+        found[name] = await lacking(core, replica, beside.waiting[name], memories, asked_at)
+    return found
+
+
+def _places(
+    lists: Mapping[str, fusion.RankedPlaces], missing: Mapping[str, Set[str]], id: str
+) -> dict[str, dict[str, float]]:
+    """Of each store that found it, where it stands there and what that store says of it; `assumed` is the primary's."""
     return {
-        name: {"rank": rank, "score": score}
+        name: {"rank": rank, "score": place[1]} | ({"assumed": True} if id in missing.get(name, ()) else {})
         for name, listed in lists.items()
-        for rank, (each, score) in enumerate(listed)
-        if each == id
+        for rank, place in enumerate(listed)
+        if place is not None and place[0] == id
     }
 
 

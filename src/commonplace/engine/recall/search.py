@@ -198,7 +198,7 @@ async def _candidates(core: Core, wanted: Search, k: int) -> tuple[list[Candidat
     except BaseException:
         asked.cancel()
         raise
-    beside = await resolve(core, wanted, await asked, own, k)
+    own, beside = await resolve(core, wanted, *await asked, own, k)
     return own + beside.added, beside
 
 

@@ -1,0 +1,55 @@
+"""What a store beside the primary cannot have: what still waits for it in the outbox, and what it is not to keep.
+
+Only our own outbox and the types that it was attached with decide. What a store says of itself does not count here: one
+that leaves out what it was given must not have the primary's vote for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from commonplace.engine.core import Core
+from commonplace.engine.outbox.deliveries import kind_of
+from commonplace.engine.outbox.replicas import Replica
+from commonplace.wire.record import Memory
+
+_MOST_READ = 200  # records of one store's outbox, before a recall
+
+
+@dataclass(slots=True, frozen=True)
+class WaitingIds:
+    """Memories of one tenant that waited for one store when it was asked: all of them, or the first of too many."""
+
+    ids: frozenset[str] = frozenset()
+    all: bool = True
+
+
+async def waiting_ids(core: Core, tenant: str, store: str) -> WaitingIds:
+    """To be read before the store is asked: what is delivered while it answers it may have searched without."""
+    page = await core.primary.records_page(tenant, kind_of(store), {}, limit=_MOST_READ)
+    return WaitingIds(frozenset(record.key for record in page), len(page) < _MOST_READ)
+
+
+async def is_waiting(core: Core, store: str, waiting: WaitingIds, memory: Memory) -> bool:
+    return memory.id in waiting.ids or (
+        not waiting.all and await core.outbox.is_waiting(memory.tenant, store, memory.id)
+    )
+
+
+async def lacking(
+    core: Core, replica: Replica, waiting: WaitingIds, memories: Iterable[Memory], asked_at: int
+) -> frozenset[str]:
+    """Which of these, that it did not name, it could not have named."""
+    found, others = set[str](), list[Memory]()
+    for memory in memories:
+        # What was written after the question came may have arrived there too late, and be delivered by now.
+        if memory.id in waiting.ids or memory.updated_at > asked_at or replica.omits(memory) is not None:
+            found.add(memory.id)
+        else:
+            others.append(memory)
+    if not waiting.all:
+        told = await asyncio.gather(*(is_waiting(core, replica.name, waiting, memory) for memory in others))
+        found |= {memory.id for memory, waits in zip(others, told, strict=True) if waits}
+    return frozenset(found)
