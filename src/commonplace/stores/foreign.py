@@ -1,8 +1,8 @@
 """Anyone's `MemoryStore` as a replica: it is given copies by memorywire's own operations, and asked by them.
 
 It mints ids of its own, so ours goes to it as `metadata.commonplace_id`, and what else a memory is as
-`metadata.commonplace`. Nothing is ever forgotten there that was not found under our id first, so a store that cannot be
-asked for a memory by our id gets none.
+`metadata.commonplace`. Nothing is ever forgotten there but what has our id, so a store that cannot be asked for a
+memory by our id gets none.
 """
 
 from __future__ import annotations
@@ -69,13 +69,12 @@ class ForeignStore:
             there = await self._find(memory.tenant, memory.agent_id, [memory.id])
             # An attempt that could not take away the older ones has left it.
             same = next((hit for hit in there if _is_copy(hit, memory)), None)
-            if same is None:
-                theirs = await self._remember(memory)
-                if not self._is_checked:
-                    await self._require_found(memory, theirs)
+            theirs = await self._remember(memory) if same is None else same.id
+            if same is None and not self._is_checked:
+                await self._require_found(memory, theirs)
             self._is_checked = True
             # Only now: there is always one that can be found.
-            await self._forget(memory.agent_id, [hit.id for hit in there if hit is not same])
+            await self._forget_copies(memory.tenant, memory.agent_id, [memory.id], there, but=theirs)
 
     async def _refuse_itself(self, memory: Memory) -> None:
         """Nobody mints an id of ours: a store that has the memory under it is the very one that is copied."""
@@ -101,7 +100,7 @@ class ForeignStore:
 
     async def delete_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> int:
         found = await self._find(tenant, agent_id, ids)
-        await self._forget(agent_id, [hit.id for hit in found])
+        await self._forget_copies(tenant, agent_id, ids, found)
         return len({_our_id(hit) for hit in found})
 
     async def search(self, search: Search) -> list[Candidate]:
@@ -200,10 +199,25 @@ class ForeignStore:
             raise Unavailable("it lets what it is given wait for approval, so it has no copy yet")
         return answer.id
 
-    async def _forget(self, agent_id: str, theirs: Sequence[str]) -> None:
-        if not theirs:
+    async def _forget_copies(
+        self, tenant: str, agent_id: str, ids: Sequence[str], found: Sequence[RecallHit], but: str | None = None
+    ) -> None:
+        """All of these memories but the one that it calls `but`. Where it can be listed, by a filter: an erasure by
+        filter reaches also what no listing shows because it was forgotten, merged or expired there, with its text."""
+        if self._list_page is None:  # such a store need not know more of filters than how to find by them
+            await self._forget(agent_id, [hit.id for hit in found if hit.id != but])
             return
-        answer = await self._store.forget(ForgetRequest(agent_id=agent_id, ids=list(theirs), hard_delete=True))
+        spared = {} if but is None else {"id": {"$ne": but}}
+        for start in range(0, len(ids), _IDS_AT_ONCE):
+            filter = {OUR_TENANT: tenant, OUR_ID: list(ids[start : start + _IDS_AT_ONCE]), **spared}
+            await self._erase(ForgetRequest(agent_id=agent_id, filter=filter, hard_delete=True))
+
+    async def _forget(self, agent_id: str, theirs: Sequence[str]) -> None:
+        if theirs:
+            await self._erase(ForgetRequest(agent_id=agent_id, ids=list(theirs), hard_delete=True))
+
+    async def _erase(self, request: ForgetRequest) -> None:
+        answer = await self._store.forget(request)
         if answer.pending_approval:
             raise Unavailable("it lets what it is to forget wait for approval, so the copy is still there")
         if answer.remaining_ids:
