@@ -10,18 +10,20 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
+from uuid import NAMESPACE_URL, uuid5
 
 from commonplace.stores.base import CAPABILITIES, Candidate, Entry, Page, Reach, Search
 from commonplace.stores.documents import OUR_FIELDS, OUR_ID, OUR_TENANT, to_document, to_memory
 from commonplace.stores.mixins import page_of
-from commonplace.wire.errors import Unavailable
+from commonplace.wire.errors import Conflict, Unavailable
 from commonplace.wire.filters import Condition
 from commonplace.wire.memory_store import MemoryStore
-from commonplace.wire.models import ForgetRequest, RecallHit, RecallRequest, RememberRequest
+from commonplace.wire.models import ForgetRequest, RecallHit, RecallRequest, RememberRequest, RememberResponse
 from commonplace.wire.record import Memory
 
 _MOST = 1000  # results of one recall, or of one page
 _IDS_AT_ONCE = 50  # they may travel in a URL
+_KEYS = 4  # a copy that was erased there so often is written without one
 _FIRST, _LAST = 0, 1 << 32  # of the first eight digits of an id
 _ELSEWHERE = frozenset({"content", "metadata"})
 _USEFUL = CAPABILITIES - {"graph", "governance", "recall_tracking"}
@@ -62,19 +64,31 @@ class ForeignStore:
         return OUR_ID not in memory.metadata
 
     async def put(self, entries: Sequence[Entry]) -> None:
-        for entry in entries:
-            memory = entry.memory
+        has = [await self._put(entry.memory) for entry in entries]  # one that waits does not hold up the others
+        if not all(has):
+            raise Unavailable("it lets what it is given wait for approval, so it has no copy yet")
+
+    async def _put(self, memory: Memory) -> bool:
+        """Whether it has a copy now, and not only one that waits for approval there."""
+        if not self._is_checked:
+            await self._refuse_itself(memory)
+        there = await self._find(memory.tenant, memory.agent_id, [memory.id])
+        # An attempt that could not take away the older ones has left it.
+        kept = next((hit.id for hit in there if _is_copy(hit, memory)), None)
+        if kept is None:
+            answer = await self._remember(memory)
+            if answer.pending_approval:
+                # An older text must not wait beside it; a copy stays until there is another.
+                spared = [answer.id, *(hit.id for hit in there)]
+                await self._forget_copies(memory.tenant, memory.agent_id, [memory.id], there, but=spared)
+                return False
+            kept = answer.id
             if not self._is_checked:
-                await self._refuse_itself(memory)
-            there = await self._find(memory.tenant, memory.agent_id, [memory.id])
-            # An attempt that could not take away the older ones has left it.
-            same = next((hit for hit in there if _is_copy(hit, memory)), None)
-            theirs = await self._remember(memory) if same is None else same.id
-            if same is None and not self._is_checked:
-                await self._require_found(memory, theirs)
-            self._is_checked = True
-            # Only now: there is always one that can be found.
-            await self._forget_copies(memory.tenant, memory.agent_id, [memory.id], there, but=theirs)
+                await self._require_found(memory, kept)
+        self._is_checked = True
+        # Only now: there is always one that can be found.
+        await self._forget_copies(memory.tenant, memory.agent_id, [memory.id], there, but=[kept])
+        return True
 
     async def _refuse_itself(self, memory: Memory) -> None:
         """Nobody mints an id of ours: a store that has the memory under it is the very one that is copied."""
@@ -181,33 +195,29 @@ class ForeignStore:
             if cursor is None:
                 return found
 
-    async def _remember(self, memory: Memory) -> str:
-        """The id that it has there."""
-        answer = await self._store.remember(
-            RememberRequest(
-                agent_id=memory.agent_id,
-                type=memory.type,
-                content=memory.content,
-                user_id=memory.user_id,
-                metadata=to_metadata(memory),
-                confidence=memory.confidence,
-                source=memory.source,
-                expires_at=memory.expires_at,
-            )
-        )
-        if answer.pending_approval:
-            raise Unavailable("it lets what it is given wait for approval, so it has no copy yet")
-        return answer.id
+    async def _remember(self, memory: Memory) -> RememberResponse:
+        """With a key, so that what waits for approval there, or arrives late, does not wait or arrive twice."""
+        for key in _idempotency_keys(memory) if self._list_page is not None else ():
+            try:
+                answer = await self._store.remember(_request(memory, key))
+            except Conflict:  # what it was used for is erased, or was staged by a policy that is no longer in force
+                continue
+            if answer.pending_approval or await self._list(memory.agent_id, {"id": [answer.id]}):
+                return answer
+            # The first answer again, of a copy that it has hidden since.
+            await self._forget(memory.agent_id, [answer.id])
+        return await self._store.remember(_request(memory))
 
     async def _forget_copies(
-        self, tenant: str, agent_id: str, ids: Sequence[str], found: Sequence[RecallHit], but: str | None = None
+        self, tenant: str, agent_id: str, ids: Sequence[str], found: Sequence[RecallHit], but: Sequence[str] = ()
     ) -> None:
-        """All of these memories but the one that it calls `but`. Where it can be listed, by a filter: an erasure by
-        filter reaches also what no listing shows because it was forgotten, merged or expired there, with its text."""
+        """Of these memories all but those that it calls `but`. Where it can be listed, by a filter: an erasure by
+        filter reaches also what no listing shows, because it was forgotten, merged or expired there or waits for
+        approval, with its text."""
         if self._list_page is None:  # such a store need not know more of filters than how to find by them
-            await self._forget(agent_id, [hit.id for hit in found if hit.id != but])
+            await self._forget(agent_id, [hit.id for hit in found if hit.id not in but])
             return
-        spared = {} if but is None else {"id": {"$ne": but}}
+        spared = {"id": {"$nin": list(but)}} if but else {}
         for start in range(0, len(ids), _IDS_AT_ONCE):
             filter = {OUR_TENANT: tenant, OUR_ID: list(ids[start : start + _IDS_AT_ONCE]), **spared}
             await self._erase(ForgetRequest(agent_id=agent_id, filter=filter, hard_delete=True))
@@ -225,6 +235,27 @@ class ForeignStore:
 
     def _memory(self, hit: RecallHit) -> Memory:
         return memory_of(hit.content, hit.metadata or {}, self.name)
+
+
+def _request(memory: Memory, key: str | None = None) -> RememberRequest:
+    given = RememberRequest(
+        agent_id=memory.agent_id,
+        type=memory.type,
+        content=memory.content,
+        user_id=memory.user_id,
+        metadata=to_metadata(memory),
+        confidence=memory.confidence,
+        source=memory.source,
+        expires_at=memory.expires_at,
+    )
+    return given if key is None else given.model_copy(update={"idempotency_key": key})
+
+
+def _idempotency_keys(memory: Memory) -> list[str]:
+    """The same for the same version, to be tried one after the other. As a UUID: a tenant's name may be longer than a
+    key."""
+    version = uuid5(NAMESPACE_URL, f"commonplace:{memory.tenant}:{memory.id}:{memory.seq}")
+    return [f"{version}:{n}" for n in range(_KEYS)]
 
 
 def to_metadata(memory: Memory) -> dict[str, Any]:
