@@ -133,8 +133,9 @@ class ForeignStore:
     async def scan(
         self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
     ) -> Page:
-        found = {m.id: m for agent in reach.agents for m in map(self._memory, await self._all(reach.tenant, agent))}
-        return page_of(filter(reach.admits, found.values()), limit, cursor, newest_first)
+        # Every copy: whoever compares has to see that there are two of one memory.
+        found = [self._memory(hit) for agent in reach.agents for hit in await self._all(reach.tenant, agent)]
+        return page_of(filter(reach.admits, found), limit, cursor, newest_first)
 
     async def health(self) -> dict[str, Any]:
         return await self._store.health()

@@ -120,12 +120,12 @@ class LettaStore:
     async def scan(
         self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
     ) -> Page:
-        held: dict[str, Memory] = {}
+        held: list[Memory] = []
         for agent in reach.agents:
             archive = await self._archive(reach.tenant, agent)
-            passages = [] if archive is None else await self._all(archive)
-            held |= {memory.id: memory for memory in map(self._memory, passages)}
-        return page_of(filter(reach.admits, held.values()), limit, cursor, newest_first)
+            # Every copy: whoever compares has to see that there are two of one memory.
+            held += [] if archive is None else map(self._memory, await self._all(archive))
+        return page_of(filter(reach.admits, held), limit, cursor, newest_first)
 
     async def health(self) -> dict[str, Any]:
         found = await self._client.call("GET", "/v1/health/")

@@ -162,8 +162,9 @@ class Mem0Store:
                 found += self._all({"our_tenant": reach.tenant, "our_agent": agent})
             return found
 
-        held = {memory.id: memory for memory in map(self._memory, await self._run(work))}
-        return page_of(filter(reach.admits, held.values()), limit, cursor, newest_first)
+        # Every copy: whoever compares has to see that there are two of one memory.
+        held = [self._memory(each) for each in await self._run(work)]
+        return page_of(filter(reach.admits, held), limit, cursor, newest_first)
 
     async def health(self) -> dict[str, Any]:
         return {"status": "ok"}
