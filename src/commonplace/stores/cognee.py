@@ -81,8 +81,10 @@ class CogneeStore:
                 dense = 1.0 - distance if isinstance(distance, float) else None
                 if reach.admits(memory):
                     near.setdefault(memory.id, Candidate(memory, dense=dense))
-            found += list(near.values())[: search.limit]
-        return found
+            found += near.values()
+        if len(reach.agents) > 1:  # or those of the first agent would stand before all others, and fill the cut
+            found.sort(key=lambda candidate: -(candidate.dense or 0.0))
+        return found[: search.limit]
 
     async def scan(
         self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True

@@ -15,6 +15,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -101,11 +102,14 @@ class LettaStore:
         return len(copies)
 
     async def search(self, search: Search) -> list[Candidate]:
-        found: list[Candidate] = []
+        lists: list[list[Memory]] = []
         for agent in search.reach.agents:
             if (archive := await self._archive(search.reach.tenant, agent)) is not None:
-                found += map(Candidate, await self._nearest(archive, search))
-        return found
+                lists.append(await self._nearest(archive, search))
+        # Letta gives no scores to compare, so each agent's best in turn: one after the other, the first agent's would
+        # fill the cut.
+        in_turn = [memory for row in zip_longest(*lists) for memory in row if memory is not None]
+        return [Candidate(memory) for memory in in_turn[: search.limit]]
 
     async def _nearest(self, archive: str, search: Search) -> list[Memory]:
         """The nearest within reach. Where too few of them are among the first hundred, the others follow, by their

@@ -151,6 +151,8 @@ class Mem0Store:
 
         hits = [(self._memory(hit), hit.get("score")) for hit in await self._run(work)]
         near = [Candidate(memory, dense=score) for memory, score in hits if reach.admits(memory)]
+        if len(reach.agents) > 1:  # or those of the first agent would stand before all others, and fill the cut
+            near.sort(key=lambda candidate: -(candidate.dense or 0.0))
         return near[: search.limit]
 
     async def scan(

@@ -205,6 +205,15 @@ class ReplicaScenarios:
         found = run(s.search("tea", limit=3))
         assert 3 <= len(found) == len(set(found)) <= 6  # three by each of two legs
 
+    def test_agents_that_are_asked_together_share_the_cut_by_rank(self, opened_replica: Any) -> None:
+        s, run = opened_replica
+        run(s.put(*[s.memory(f"note number {n} about harbours", "first") for n in range(60)]))
+        exact = run(s.write("the wifi password of the office is on the fridge", "second"))
+        asked = self._asked(s, exact.content)
+        for agents in (("first", "second"), ("second", "first")):
+            found = run(s.store.search(replace(asked, reach=replace(asked.reach, agents=agents), limit=20)))
+            assert exact.id in [c.memory.id for c in _ranked(found)[:20]], agents
+
     def test_filters_hold_before_the_cut(self, opened_replica: Any) -> None:
         s, run = opened_replica
         crowd = [s.memory("likes green tea", user_id="bob", type="semantic", metadata={"n": n}) for n in range(60)]
@@ -287,8 +296,12 @@ class ReplicaScenarios:
 
 
 def _best(found: Sequence[Any]) -> str:
-    """By the leg that the store has, else the first."""
+    return str(_ranked(found)[0].memory.id)
+
+
+def _ranked(found: Sequence[Any]) -> Sequence[Any]:
+    """By the leg that the store has, else as it gives them."""
     for leg in ("dense", "keyword"):
         if any(getattr(c, leg) is not None for c in found):
-            return str(max(found, key=lambda c: getattr(c, leg) or 0.0).memory.id)
-    return str(found[0].memory.id)
+            return sorted(found, key=lambda c: -(getattr(c, leg) or 0.0))
+    return found
