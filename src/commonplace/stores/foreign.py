@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from commonplace.stores.base import CAPABILITIES, Candidate, Entry, Page, Reach, Search
-from commonplace.stores.documents import OUR_FIELDS, OUR_ID, OUR_TENANT, to_document, to_memory
+from commonplace.stores.documents import OUR_FIELDS, OUR_ID, OUR_TENANT, on_copied_fields, to_document, to_memory
 from commonplace.stores.mixins import page_of
 from commonplace.wire.errors import Conflict, Unavailable
 from commonplace.wire.filters import Condition
@@ -118,12 +119,14 @@ class ForeignStore:
         return len({_our_id(hit) for hit in found})
 
     async def search(self, search: Search) -> list[Candidate]:
-        reach = search.reach
+        reach = replace(search.reach, where=on_copied_fields(search.reach.where))
         wanted = filter_of(reach)
+        # More than is wanted: what has expired by our clock is left out; and what it cannot filter by is compared here,
+        # and must not have been cut off by then.
+        most = min(2 * search.limit + 20, _MOST) if all(map(_is_sayable, reach.where)) else _MOST
         found: list[Candidate] = []
         for agent in reach.agents:
-            # More than is wanted: what has expired by our clock, or is filtered in ways it does not know, is left out.
-            hits = await self._recall(agent, search.text or "?", wanted, min(2 * search.limit + 20, _MOST))
+            hits = await self._recall(agent, search.text or "?", wanted, most)
             near = [(hit, memory) for hit in hits if reach.admits(memory := self._memory(hit))]
             found += [Candidate(memory, score=hit.score) for hit, memory in near if memory.tenant == reach.tenant]
         if len(reach.agents) > 1:  # or those of the first agent would stand before all others
@@ -276,12 +279,15 @@ def memory_of(content: Any, metadata: dict[str, Any], store: str) -> Memory:
 def filter_of(reach: Reach) -> dict[str, Any]:
     """What of a reach the filter language can say of our fields there; `Reach.admits` sees to the rest."""
     wanted: dict[str, Any] = {OUR_TENANT: reach.tenant}
-    for condition in reach.where:
-        if condition.op == "any" or condition.path[0] == "privacy":
-            continue
+    for condition in filter(_is_sayable, reach.where):
         key = _key(condition)
         wanted.setdefault(key, {})[f"${condition.op}"] = condition.value
     return wanted
+
+
+def _is_sayable(condition: Condition) -> bool:
+    # The text is not among our fields there, because it is the copy's own.
+    return condition.op != "any" and condition.path[0] not in ("privacy", "content")
 
 
 def _key(condition: Condition) -> str:

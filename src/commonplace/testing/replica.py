@@ -221,6 +221,9 @@ class ReplicaScenarios:
         early = s.clock()
         s.clock.advance(DAY_MS)
         mine = run(s.write("likes green tea", user_id="alice", type="emotional", metadata={"team": {"name": "core"}}))
+        named = run(s.write("likes green tea in Lisbon", user_id="bob"))
+        assert run(s.search("likes green tea", 3, filter={"content": {"$contains": "Lisbon"}})) == [named.id]
+        run(s.delete(named.id))
         for filter in (
             {"user_id": "alice"},
             {"type": "emotional"},
