@@ -8,6 +8,7 @@ from pathlib import Path
 
 from commonplace import Memory
 from commonplace.embedders.hashing import HashingEmbedder
+from commonplace.engine import restore_backup
 from commonplace.testing.subject import FakeClock
 
 TEXT = "PINCODE-ZEBRA-4711 opens the safe"
@@ -23,8 +24,9 @@ class Pair:
 
     def __init__(self, folder: Path) -> None:
         self.clock = FakeClock()
+        self._folder = folder / "ours"
         self.theirs = self._open(folder / "theirs")
-        self.ours = self._open(folder / "ours", self.theirs)
+        self.ours = self._open(self._folder, self.theirs)
 
     def _open(self, folder: Path, *replicas: Memory) -> Memory:
         stores = [f"sqlite://{folder}/memories.db", *replicas]
@@ -32,6 +34,12 @@ class Pair:
 
     async def copies(self) -> list[str]:
         return [memory["content"] for memory in (await self.theirs.list())["memories"]]
+
+    async def reopen_ours(self, backup: Path) -> None:
+        """With this backup in its place."""
+        await self.ours.close()
+        await restore_backup(backup, self._folder / "memories.db", replace_existing=True)
+        self.ours = self._open(self._folder, self.theirs)
 
     async def close(self) -> None:
         await self.ours.close()

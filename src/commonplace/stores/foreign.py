@@ -16,7 +16,7 @@ from uuid import NAMESPACE_URL, uuid5
 from commonplace.stores.base import CAPABILITIES, Candidate, Entry, Page, Reach, Search
 from commonplace.stores.documents import OUR_FIELDS, OUR_ID, OUR_TENANT, on_copied_fields, to_document, to_memory
 from commonplace.stores.mixins import page_of
-from commonplace.wire.errors import Conflict, Unavailable
+from commonplace.wire.errors import Conflict, NotFound, Unavailable
 from commonplace.wire.filters import Condition
 from commonplace.wire.memory_store import MemoryStore
 from commonplace.wire.models import ForgetRequest, RecallHit, RecallRequest, RememberRequest, RememberResponse
@@ -24,6 +24,7 @@ from commonplace.wire.record import Memory
 
 _MOST = 1000  # results of one recall, or of one page
 _IDS_AT_ONCE = 50  # they may travel in a URL
+_NOT_FOUND = 404
 _KEYS = 4  # a copy that was erased there so often is written without one
 _FIRST, _LAST = 0, 1 << 32  # of the first eight digits of an id
 _ELSEWHERE = frozenset({"content", "metadata"})
@@ -140,6 +141,21 @@ class ForeignStore:
         found = [self._memory(hit) for agent in reach.agents for hit in await self._all(reach.tenant, agent)]
         return page_of(filter(reach.admits, found), limit, cursor, newest_first)
 
+    async def agent_names(self, tenant: str) -> list[str]:
+        """Those of whose memories it has copies, where it says whose memories it has; else nobody."""
+        status: Callable[[], Awaitable[Mapping[str, Any]]] | None = getattr(self._store, "status", None)
+        if self._list_page is None or status is None:
+            return []
+        try:
+            agents = (await status()).get("agents")
+        except (NotFound, Unavailable) as fault:
+            if isinstance(fault, Unavailable) and fault.details.get("status") != _NOT_FOUND:
+                raise
+            return []
+        copies = {OUR_TENANT: tenant, OUR_ID: {"$exists": True}}  # it may have agents of its own
+        names = [name for name in agents if isinstance(name, str)] if isinstance(agents, dict) else []
+        return [name for name in names if (await self._page(name, copies, limit=1))["memories"]]
+
     async def health(self) -> dict[str, Any]:
         return await self._store.health()
 
@@ -187,17 +203,23 @@ class ForeignStore:
         return [hit for hit in answer.results if _our_id(hit) is not None]
 
     async def _list(self, agent_id: str, filter: dict[str, Any]) -> list[RecallHit]:
-        assert self._list_page is not None
         found: list[RecallHit] = []
         cursor = None
         while True:
-            page = await self._list_page(agent_id=agent_id, filter=filter, limit=_MOST, cursor=cursor)
-            if not isinstance(page.get("memories"), list):
-                raise Unavailable("it answers, but not with a page of memories")
+            page = await self._page(agent_id, filter, cursor)
             found += map(_listed, page["memories"])
             cursor = page.get("next_cursor")
             if cursor is None:
                 return found
+
+    async def _page(
+        self, agent_id: str, filter: dict[str, Any], cursor: str | None = None, limit: int = _MOST
+    ) -> Mapping[str, Any]:
+        assert self._list_page is not None
+        page = await self._list_page(agent_id=agent_id, filter=filter, limit=limit, cursor=cursor)
+        if not isinstance(page.get("memories"), list):
+            raise Unavailable("it answers, but not with a page of memories")
+        return page
 
     async def _remember(self, memory: Memory) -> RememberResponse:
         """With a key, so that what waits for approval there, or arrives late, does not wait or arrive twice."""

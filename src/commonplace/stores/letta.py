@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 import numpy as np
 
@@ -130,6 +130,19 @@ class LettaStore:
             # Every copy: whoever compares has to see that there are two of one memory.
             held += [] if archive is None else map(self._memory, await self._all(archive))
         return page_of(filter(reach.admits, held), limit, cursor, newest_first)
+
+    async def agent_names(self, tenant: str) -> list[str]:
+        start = self._archive_name(tenant, "")
+        found: dict[str, str] = {}  # names of archives, by their ids
+        page: list[dict[str, Any]] = []
+        while not found or len(page) >= _PAGE:
+            query = urlencode({"limit": _PAGE, **({"after": _text(page[-1], "id")} if page else {})})
+            page = _listed(await self._client.exchange("GET", f"/v1/archives/?{query}"))
+            if all(_text(each, "id") in found for each in page):
+                break
+            found |= {_text(each, "id"): str(each.get("name") or "") for each in page}
+        quoted = {name.removeprefix(start) for name in found.values() if name.startswith(start)}
+        return sorted(unquote(name, errors="surrogatepass") for name in quoted)
 
     async def health(self) -> dict[str, Any]:
         found = await self._client.call("GET", "/v1/health/")

@@ -168,6 +168,10 @@ class Mem0Store:
         held = [self._memory(each) for each in await self._run(work)]
         return page_of(filter(reach.admits, held), limit, cursor, newest_first)
 
+    async def agent_names(self, tenant: str) -> list[str]:
+        found = await self._run(lambda: self._all({"our_tenant": tenant}))
+        return sorted({self._memory(each).agent_id for each in found})
+
     async def health(self) -> dict[str, Any]:
         return {"status": "ok"}
 

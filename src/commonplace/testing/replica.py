@@ -15,7 +15,7 @@ import pytest
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.stores.base import CAPABILITIES, Entry, Reach, Search, Store
 from commonplace.stores.mixins import scan_all
-from commonplace.stores.optional import PerAgentStore
+from commonplace.stores.optional import AgentListing, PerAgentStore
 from commonplace.stores.text import terms
 from commonplace.testing.subject import DAY_MS, FakeClock
 from commonplace.wire.canonical import mint_id
@@ -189,6 +189,21 @@ class ReplicaScenarios:
         assert run(s.get(mine.id, tenant=other)) == []
         assert run(s.delete(mine.id, tenant=other)) == 0
         assert [m.id for m in run(s.get(mine.id))] == [mine.id]
+
+    def test_agents_are_named_by_a_store_that_can(self, opened_replica: Any) -> None:
+        s, run = opened_replica
+        if not isinstance(s.store, AgentListing):
+            return
+        assert run(s.store.agent_names(s.tenant)) == []
+        other = f"{s.tenant}-other"
+        run(s.write("one", "a b/ü%2F"))
+        run(s.write("two", "second"))
+        gone = run(s.write("three", "third"))
+        run(s.write("four", "of another", tenant=other))
+        run(s.delete(gone.id, agent="third"))
+        # One whose memories are all gone may be named: that costs a look and nothing else.
+        assert set(run(s.store.agent_names(s.tenant))) - {"third"} == {"a b/ü%2F", "second"}
+        assert run(s.store.agent_names(other)) == ["of another"]
 
     def test_the_nearest_comes_first(self, opened_replica: Any) -> None:
         s, run = opened_replica
