@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from commonplace import Memory
 from commonplace.plugins import open_replica
@@ -45,3 +46,9 @@ class TestForeign(ReplicaContract):
     def open_store(self, tmp_path: Path, clock: FakeClock) -> Store:
         theirs = Memory("theirs", data=tmp_path, embedder="hashing", clock=clock)
         return ClosingForeignStore(theirs, "theirs")
+
+    def test_agents_are_named_by_a_store_that_can(self, opened_replica: Any) -> None:
+        """The five operations have no word for it; one that can be listed names them, as `memorywire+http` does."""
+        s, run = opened_replica
+        run(s.write("one"))
+        assert run(s.store.agent_names(s.tenant)) == []

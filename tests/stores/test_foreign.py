@@ -12,14 +12,16 @@ from replica_house import AGENT, house, run
 
 from commonplace.dialects.memorywire import Memorywire
 from commonplace.embedders.hashing import HashingEmbedder
-from commonplace.engine import Engine, Forget, Update
+from commonplace.engine import Engine, Forget, Query, Update
 from commonplace.engine_factory import attachments
 from commonplace.sdk import Memory as OtherMemory
 from commonplace.stores.base import Entry, Reach, Search, StoreSettings
+from commonplace.stores.documents import on_copied_fields
 from commonplace.stores.foreign import ForeignStore, to_metadata
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock
 from commonplace.wire.errors import Unavailable
+from commonplace.wire.filters import Condition, any_of, parse
 from commonplace.wire.models import ForgetRequest, ForgetResponse, RecallRequest, RecallResponse
 from commonplace.wire.record import Memory
 
@@ -164,3 +166,30 @@ async def test_what_several_agents_have_is_one_list_and_none_stands_before_all_o
         assert {candidate.memory.agent_id for candidate in found} == set(agents)
     finally:
         await engine.close()
+
+
+@run
+async def test_a_quorum_counts_copies_whatever_the_filter_says_of_what_no_copy_has(tmp_path: Path) -> None:
+    clock = FakeClock()
+    theirs = OtherMemory("theirs", data=tmp_path, embedder="hashing", clock=clock)
+    (attached,) = attachments("memory", [], [theirs], clock, StoreSettings())
+    async with house(clock=clock, stores=[attached.open()]) as h:
+        id = await h.remember("the harbour opens at nine")
+        await h.remember("the harbour closes at ten")
+        await h.primary.transact("local", lambda tx: tx.count_recalls([id], clock()))
+        for filter in (
+            {"content": {"$contains": "nine"}},
+            {"recalls": {"$gte": 1}},
+            {"last_recalled_at": {"$exists": True}},
+            {"recalls": {"$gte": 1}, "demotion": {"$gt": 0.5}, "type": "semantic"},
+        ):
+            asked = Query((AGENT,), "when does the harbour open", 5, parse(filter), quorum=2, min_score=0)
+            found = await h.engine.recall(WHO, asked)
+            assert [hit.memory.id for hit in found.hits] == [id], filter
+    await theirs.close()
+
+
+def test_what_is_asked_of_it_leaves_out_what_no_copy_has() -> None:
+    either = any_of(Condition(("recalls",), "gt", 1), Condition(("type",), "eq", "semantic"))
+    where = (*parse({"recalls": 1, "demotion": 1, "last_recalled_at": 5, "type": "semantic"}), either)
+    assert on_copied_fields(where) == parse({"type": "semantic"})

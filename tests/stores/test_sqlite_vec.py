@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,11 +14,13 @@ import pytest
 import sqlite_vec
 
 from commonplace.embedders.hashing import HashingEmbedder
+from commonplace.engine.upkeep.restore import restore_backup
 from commonplace.plugins import open_store
 from commonplace.stores.base import Reach, Search
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.stores.sqlite.search import RowSource
 from commonplace.stores.sqlite_vec import SqliteVecStore
-from commonplace.testing.subject import DAY_MS, FakeClock, Subject, open_subject
+from commonplace.testing.subject import DAY_MS, WHO, FakeClock, Subject, open_subject
 from commonplace.wire.errors import OperatorActionRequired
 
 REACH = Reach("local", ("agent",))
@@ -148,3 +151,60 @@ def test_a_store_in_memory_leaves_nothing_behind() -> None:
     assert (folder / "memory.vec0.db").exists()
     asyncio.run(store.close())
     assert not folder.exists()
+
+
+def _first_and_second(tmp_path: Path) -> tuple[Path, FakeClock]:
+    """A store with memories, a backup of when it had few, and a table that has followed them all."""
+    clock, backup = FakeClock(), tmp_path / "backup.db"
+    with open_subject(SqliteVecStore(tmp_path / "commonplace.db", clock), clock) as (s, run):
+        for n in range(3):
+            run(s.remember(f"first batch item {n}"))
+        run(s.engine.upkeep.backup(WHO, backup))
+        for n in range(20):
+            run(s.remember(f"second batch entry {n}"))
+        run(s.recall("second batch entry 3"))
+    return backup, clock
+
+
+def _require_found_by_meaning(tmp_path: Path, clock: FakeClock) -> None:
+    texts = [f"w{n}a x{n}b y{n}c z{n}d" for n in range(12)]
+    with open_subject(SqliteVecStore(tmp_path / "commonplace.db", clock), clock) as (s, run):
+        run(by_meaning(s, "anything"))
+        for text in texts:
+            run(s.remember(text))
+        best = [max(run(by_meaning(s, text)), key=lambda c: c.dense or 0.0).memory.content for text in texts]
+        assert best == texts
+        db = vec0(tmp_path)
+        assert db.execute("SELECT count(*) FROM parts").fetchall() == [(3 + len(texts),)]
+        db.close()
+
+
+def test_what_is_written_after_a_restore_is_found_by_meaning(tmp_path: Path) -> None:
+    backup, clock = _first_and_second(tmp_path)
+    asyncio.run(restore_backup(backup, tmp_path / "commonplace.db", replace_existing=True))
+    assert list(tmp_path.glob(f"{VEC0}*")) == []
+    _require_found_by_meaning(tmp_path, clock)
+
+
+def test_a_table_that_is_ahead_of_its_store_is_made_anew(tmp_path: Path) -> None:
+    """As it is after someone copied an older file into its place by hand."""
+    backup, clock = _first_and_second(tmp_path)
+    shutil.copy(backup, tmp_path / "commonplace.db")
+    shutil.rmtree(tmp_path / "commonplace.segments", ignore_errors=True)
+    _require_found_by_meaning(tmp_path, clock)
+
+
+def test_a_search_that_began_before_another_followed_does_not_begin_the_table_anew(opened: Any, tmp_path: Path) -> None:
+    s, run = opened
+    run(s.remember("Alice grows tomatoes"))
+    run(s.recall("tomatoes"))
+    old = apsw.Connection(str(tmp_path / "commonplace.db"))
+    old.execute("BEGIN; SELECT count(*) FROM memories").fetchall()
+    source = RowSource(old)
+    run(s.remember("Bob repairs clocks"))
+    run(s.recall("clocks"))
+    s.store._vec0.nearest(source, 1, HashingEmbedder().embed(["clocks"])[0], 3, None)
+    old.close()
+    db = vec0(tmp_path)
+    assert db.execute("SELECT max(part), count(*) FROM parts").fetchall() == [(2, 2)]
+    db.close()

@@ -30,6 +30,7 @@ from commonplace.wire.record import Clock, Memory, system_clock
 
 T = TypeVar("T")
 _DOCUMENT = "commonplace"  # under which our fields are in the external metadata
+_PREFIX = "commonplace_"  # of the names of our datasets
 _CHUNK_TOKENS = 8191  # longer texts are cut, and found by any of their parts
 _EVERYTHING = 10_000
 _ACCESS_CONTROL = "ENABLE_BACKEND_ACCESS_CONTROL"
@@ -81,14 +82,20 @@ class CogneeStore:
                 dense = 1.0 - distance if isinstance(distance, float) else None
                 if reach.admits(memory):
                     near.setdefault(memory.id, Candidate(memory, dense=dense))
-            found += list(near.values())[: search.limit]
-        return found
+            found += near.values()
+        if len(reach.agents) > 1:  # or those of the first agent would stand before all others, and fill the cut
+            found.sort(key=lambda candidate: -(candidate.dense or 0.0))
+        return found[: search.limit]
 
     async def scan(
         self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
     ) -> Page:
         held = [memory for agent in reach.agents for memory in await self._all(reach.tenant, agent)]
         return page_of(filter(reach.admits, held), limit, cursor, newest_first)
+
+    async def agent_names(self, tenant: str) -> list[str]:
+        firsts = map(_memory, await self._library.run(self._library.firsts))
+        return sorted({memory.agent_id for memory in firsts if memory.tenant == tenant})
 
     async def health(self) -> dict[str, Any]:
         return {"status": "ok"}
@@ -177,6 +184,12 @@ class Library:
         found = [hit for each in _listed(answer) for hit in _listed(each.get("search_result"))]
         return found
 
+    async def firsts(self) -> list[Any]:
+        """The metadata of one of each of our datasets: whose it is stands there, and not in its name."""
+        datasets = [each for each in await self._cognee.datasets.list_datasets() if each.name.startswith(_PREFIX)]
+        held = [await self._cognee.datasets.list_data(UUID(str(each.id))) for each in datasets]
+        return [rows[0].external_metadata for rows in map(list, held) if rows]
+
     async def dataset(self, name: str) -> UUID | None:
         found = await self._cognee.datasets.list_datasets()
         return next((UUID(str(each.id)) for each in found if each.name == name), None)
@@ -190,7 +203,7 @@ def data_id(dataset: str, id: str) -> UUID:
 
 def _dataset(tenant: str, agent: str) -> str:
     # Cognee allows few characters in a name; whose it is stands in the metadata.
-    return f"commonplace_{hashlib.sha256(json.dumps([tenant, agent]).encode()).hexdigest()[:32]}"
+    return f"{_PREFIX}{hashlib.sha256(json.dumps([tenant, agent]).encode()).hexdigest()[:32]}"
 
 
 def _completed(info: Any) -> None:

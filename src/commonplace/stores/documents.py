@@ -6,6 +6,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from commonplace.wire.errors import Unavailable
+from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import EVERY_STATUS, MEMORY_TYPES, Memory
 
 #: Under which a copy in somebody's metadata says whose it is: our id, our tenant, and everything else.
@@ -15,6 +16,17 @@ OUR_ID, OUR_TENANT, OUR_FIELDS = "commonplace_id", "commonplace_tenant", "common
 _NOT_COPIED = frozenset({"recalls", "last_recalled_at", "demotion", "salt", "content_hash"})
 _FIELDS = {each.name: each for each in fields(Memory) if each.name not in _NOT_COPIED}
 _TEXTS = ("id", "tenant", "agent_id", "type", "content", "kind", "status")
+
+
+def on_copied_fields(where: Where) -> Where:
+    """The conditions that a copy can be held to; the others, of which it knows nothing, are the primary's to apply."""
+    return tuple(condition for condition in where if not _is_uncopied(condition))
+
+
+def _is_uncopied(condition: Condition) -> bool:
+    if condition.op == "any":  # what one part does not find another may, so a part that is unknown leaves all open
+        return any(map(_is_uncopied, condition.value))
+    return condition.path[0] in _NOT_COPIED
 
 
 def to_document(memory: Memory, *, without: frozenset[str] = frozenset(), defaults: bool = False) -> dict[str, Any]:

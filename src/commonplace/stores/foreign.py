@@ -1,27 +1,31 @@
 """Anyone's `MemoryStore` as a replica: it is given copies by memorywire's own operations, and asked by them.
 
 It mints ids of its own, so ours goes to it as `metadata.commonplace_id`, and what else a memory is as
-`metadata.commonplace`. Nothing is ever forgotten there that was not found under our id first, so a store that cannot be
-asked for a memory by our id gets none.
+`metadata.commonplace`. Nothing is ever forgotten there but what has our id, so a store that cannot be asked for a
+memory by our id gets none.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+from uuid import NAMESPACE_URL, uuid5
 
 from commonplace.stores.base import CAPABILITIES, Candidate, Entry, Page, Reach, Search
-from commonplace.stores.documents import OUR_FIELDS, OUR_ID, OUR_TENANT, to_document, to_memory
+from commonplace.stores.documents import OUR_FIELDS, OUR_ID, OUR_TENANT, on_copied_fields, to_document, to_memory
 from commonplace.stores.mixins import page_of
-from commonplace.wire.errors import Unavailable
+from commonplace.wire.errors import Conflict, NotFound, Unavailable
 from commonplace.wire.filters import Condition
 from commonplace.wire.memory_store import MemoryStore
-from commonplace.wire.models import ForgetRequest, RecallHit, RecallRequest, RememberRequest
+from commonplace.wire.models import ForgetRequest, RecallHit, RecallRequest, RememberRequest, RememberResponse
 from commonplace.wire.record import Memory
 
 _MOST = 1000  # results of one recall, or of one page
 _IDS_AT_ONCE = 50  # they may travel in a URL
+_NOT_FOUND = 404
+_KEYS = 4  # a copy that was erased there so often is written without one
 _FIRST, _LAST = 0, 1 << 32  # of the first eight digits of an id
 _ELSEWHERE = frozenset({"content", "metadata"})
 _USEFUL = CAPABILITIES - {"graph", "governance", "recall_tracking"}
@@ -62,20 +66,31 @@ class ForeignStore:
         return OUR_ID not in memory.metadata
 
     async def put(self, entries: Sequence[Entry]) -> None:
-        for entry in entries:
-            memory = entry.memory
+        has = [await self._put(entry.memory) for entry in entries]  # one that waits does not hold up the others
+        if not all(has):
+            raise Unavailable("it lets what it is given wait for approval, so it has no copy yet")
+
+    async def _put(self, memory: Memory) -> bool:
+        """Whether it has a copy now, and not only one that waits for approval there."""
+        if not self._is_checked:
+            await self._refuse_itself(memory)
+        there = await self._find(memory.tenant, memory.agent_id, [memory.id])
+        # An attempt that could not take away the older ones has left it.
+        kept = next((hit.id for hit in there if _is_copy(hit, memory)), None)
+        if kept is None:
+            answer = await self._remember(memory)
+            if answer.pending_approval:
+                # An older text must not wait beside it; a copy stays until there is another.
+                spared = [answer.id, *(hit.id for hit in there)]
+                await self._forget_copies(memory.tenant, memory.agent_id, [memory.id], there, but=spared)
+                return False
+            kept = answer.id
             if not self._is_checked:
-                await self._refuse_itself(memory)
-            there = await self._find(memory.tenant, memory.agent_id, [memory.id])
-            # An attempt that could not take away the older ones has left it.
-            same = next((hit for hit in there if _is_copy(hit, memory)), None)
-            if same is None:
-                theirs = await self._remember(memory)
-                if not self._is_checked:
-                    await self._require_found(memory, theirs)
-            self._is_checked = True
-            # Only now: there is always one that can be found.
-            await self._forget(memory.agent_id, [hit.id for hit in there if hit is not same])
+                await self._require_found(memory, kept)
+        self._is_checked = True
+        # Only now: there is always one that can be found.
+        await self._forget_copies(memory.tenant, memory.agent_id, [memory.id], there, but=[kept])
+        return True
 
     async def _refuse_itself(self, memory: Memory) -> None:
         """Nobody mints an id of ours: a store that has the memory under it is the very one that is copied."""
@@ -101,16 +116,18 @@ class ForeignStore:
 
     async def delete_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> int:
         found = await self._find(tenant, agent_id, ids)
-        await self._forget(agent_id, [hit.id for hit in found])
+        await self._forget_copies(tenant, agent_id, ids, found)
         return len({_our_id(hit) for hit in found})
 
     async def search(self, search: Search) -> list[Candidate]:
-        reach = search.reach
+        reach = replace(search.reach, where=on_copied_fields(search.reach.where))
         wanted = filter_of(reach)
+        # More than is wanted: what has expired by our clock is left out; and what it cannot filter by is compared here,
+        # and must not have been cut off by then.
+        most = min(2 * search.limit + 20, _MOST) if all(map(_is_sayable, reach.where)) else _MOST
         found: list[Candidate] = []
         for agent in reach.agents:
-            # More than is wanted: what has expired by our clock, or is filtered in ways it does not know, is left out.
-            hits = await self._recall(agent, search.text or "?", wanted, min(2 * search.limit + 20, _MOST))
+            hits = await self._recall(agent, search.text or "?", wanted, most)
             near = [(hit, memory) for hit in hits if reach.admits(memory := self._memory(hit))]
             found += [Candidate(memory, score=hit.score) for hit, memory in near if memory.tenant == reach.tenant]
         if len(reach.agents) > 1:  # or those of the first agent would stand before all others
@@ -120,8 +137,24 @@ class ForeignStore:
     async def scan(
         self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
     ) -> Page:
-        found = {m.id: m for agent in reach.agents for m in map(self._memory, await self._all(reach.tenant, agent))}
-        return page_of(filter(reach.admits, found.values()), limit, cursor, newest_first)
+        # Every copy: whoever compares has to see that there are two of one memory.
+        found = [self._memory(hit) for agent in reach.agents for hit in await self._all(reach.tenant, agent)]
+        return page_of(filter(reach.admits, found), limit, cursor, newest_first)
+
+    async def agent_names(self, tenant: str) -> list[str]:
+        """Those of whose memories it has copies, where it says whose memories it has; else nobody."""
+        status: Callable[[], Awaitable[Mapping[str, Any]]] | None = getattr(self._store, "status", None)
+        if self._list_page is None or status is None:
+            return []
+        try:
+            agents = (await status()).get("agents")
+        except (NotFound, Unavailable) as fault:
+            if isinstance(fault, Unavailable) and fault.details.get("status") != _NOT_FOUND:
+                raise
+            return []
+        copies = {OUR_TENANT: tenant, OUR_ID: {"$exists": True}}  # it may have agents of its own
+        names = [name for name in agents if isinstance(name, str)] if isinstance(agents, dict) else []
+        return [name for name in names if (await self._page(name, copies, limit=1))["memories"]]
 
     async def health(self) -> dict[str, Any]:
         return await self._store.health()
@@ -170,40 +203,57 @@ class ForeignStore:
         return [hit for hit in answer.results if _our_id(hit) is not None]
 
     async def _list(self, agent_id: str, filter: dict[str, Any]) -> list[RecallHit]:
-        assert self._list_page is not None
         found: list[RecallHit] = []
         cursor = None
         while True:
-            page = await self._list_page(agent_id=agent_id, filter=filter, limit=_MOST, cursor=cursor)
-            if not isinstance(page.get("memories"), list):
-                raise Unavailable("it answers, but not with a page of memories")
+            page = await self._page(agent_id, filter, cursor)
             found += map(_listed, page["memories"])
             cursor = page.get("next_cursor")
             if cursor is None:
                 return found
 
-    async def _remember(self, memory: Memory) -> str:
-        """The id that it has there."""
-        answer = await self._store.remember(
-            RememberRequest(
-                agent_id=memory.agent_id,
-                type=memory.type,
-                content=memory.content,
-                user_id=memory.user_id,
-                metadata=to_metadata(memory),
-                confidence=memory.confidence,
-                source=memory.source,
-                expires_at=memory.expires_at,
-            )
-        )
-        if answer.pending_approval:
-            raise Unavailable("it lets what it is given wait for approval, so it has no copy yet")
-        return answer.id
+    async def _page(
+        self, agent_id: str, filter: dict[str, Any], cursor: str | None = None, limit: int = _MOST
+    ) -> Mapping[str, Any]:
+        assert self._list_page is not None
+        page = await self._list_page(agent_id=agent_id, filter=filter, limit=limit, cursor=cursor)
+        if not isinstance(page.get("memories"), list):
+            raise Unavailable("it answers, but not with a page of memories")
+        return page
+
+    async def _remember(self, memory: Memory) -> RememberResponse:
+        """With a key, so that what waits for approval there, or arrives late, does not wait or arrive twice."""
+        for key in _idempotency_keys(memory) if self._list_page is not None else ():
+            try:
+                answer = await self._store.remember(_request(memory, key))
+            except Conflict:  # what it was used for is erased, or was staged by a policy that is no longer in force
+                continue
+            if answer.pending_approval or await self._list(memory.agent_id, {"id": [answer.id]}):
+                return answer
+            # The first answer again, of a copy that it has hidden since.
+            await self._forget(memory.agent_id, [answer.id])
+        return await self._store.remember(_request(memory))
+
+    async def _forget_copies(
+        self, tenant: str, agent_id: str, ids: Sequence[str], found: Sequence[RecallHit], but: Sequence[str] = ()
+    ) -> None:
+        """Of these memories all but those that it calls `but`. Where it can be listed, by a filter: an erasure by
+        filter reaches also what no listing shows, because it was forgotten, merged or expired there or waits for
+        approval, with its text."""
+        if self._list_page is None:  # such a store need not know more of filters than how to find by them
+            await self._forget(agent_id, [hit.id for hit in found if hit.id not in but])
+            return
+        spared = {"id": {"$nin": list(but)}} if but else {}
+        for start in range(0, len(ids), _IDS_AT_ONCE):
+            filter = {OUR_TENANT: tenant, OUR_ID: list(ids[start : start + _IDS_AT_ONCE]), **spared}
+            await self._erase(ForgetRequest(agent_id=agent_id, filter=filter, hard_delete=True))
 
     async def _forget(self, agent_id: str, theirs: Sequence[str]) -> None:
-        if not theirs:
-            return
-        answer = await self._store.forget(ForgetRequest(agent_id=agent_id, ids=list(theirs), hard_delete=True))
+        if theirs:
+            await self._erase(ForgetRequest(agent_id=agent_id, ids=list(theirs), hard_delete=True))
+
+    async def _erase(self, request: ForgetRequest) -> None:
+        answer = await self._store.forget(request)
         if answer.pending_approval:
             raise Unavailable("it lets what it is to forget wait for approval, so the copy is still there")
         if answer.remaining_ids:
@@ -211,6 +261,27 @@ class ForeignStore:
 
     def _memory(self, hit: RecallHit) -> Memory:
         return memory_of(hit.content, hit.metadata or {}, self.name)
+
+
+def _request(memory: Memory, key: str | None = None) -> RememberRequest:
+    given = RememberRequest(
+        agent_id=memory.agent_id,
+        type=memory.type,
+        content=memory.content,
+        user_id=memory.user_id,
+        metadata=to_metadata(memory),
+        confidence=memory.confidence,
+        source=memory.source,
+        expires_at=memory.expires_at,
+    )
+    return given if key is None else given.model_copy(update={"idempotency_key": key})
+
+
+def _idempotency_keys(memory: Memory) -> list[str]:
+    """The same for the same version, to be tried one after the other. As a UUID: a tenant's name may be longer than a
+    key."""
+    version = uuid5(NAMESPACE_URL, f"commonplace:{memory.tenant}:{memory.id}:{memory.seq}")
+    return [f"{version}:{n}" for n in range(_KEYS)]
 
 
 def to_metadata(memory: Memory) -> dict[str, Any]:
@@ -230,12 +301,15 @@ def memory_of(content: Any, metadata: dict[str, Any], store: str) -> Memory:
 def filter_of(reach: Reach) -> dict[str, Any]:
     """What of a reach the filter language can say of our fields there; `Reach.admits` sees to the rest."""
     wanted: dict[str, Any] = {OUR_TENANT: reach.tenant}
-    for condition in reach.where:
-        if condition.op == "any" or condition.path[0] == "privacy":
-            continue
+    for condition in filter(_is_sayable, reach.where):
         key = _key(condition)
         wanted.setdefault(key, {})[f"${condition.op}"] = condition.value
     return wanted
+
+
+def _is_sayable(condition: Condition) -> bool:
+    # The text is not among our fields there, because it is the copy's own.
+    return condition.op != "any" and condition.path[0] not in ("privacy", "content")
 
 
 def _key(condition: Condition) -> str:

@@ -15,8 +15,9 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 import numpy as np
 
@@ -101,11 +102,14 @@ class LettaStore:
         return len(copies)
 
     async def search(self, search: Search) -> list[Candidate]:
-        found: list[Candidate] = []
+        lists: list[list[Memory]] = []
         for agent in search.reach.agents:
             if (archive := await self._archive(search.reach.tenant, agent)) is not None:
-                found += map(Candidate, await self._nearest(archive, search))
-        return found
+                lists.append(await self._nearest(archive, search))
+        # Letta gives no scores to compare, so each agent's best in turn: one after the other, the first agent's would
+        # fill the cut.
+        in_turn = [memory for row in zip_longest(*lists) for memory in row if memory is not None]
+        return [Candidate(memory) for memory in in_turn[: search.limit]]
 
     async def _nearest(self, archive: str, search: Search) -> list[Memory]:
         """The nearest within reach. Where too few of them are among the first hundred, the others follow, by their
@@ -120,12 +124,25 @@ class LettaStore:
     async def scan(
         self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
     ) -> Page:
-        held: dict[str, Memory] = {}
+        held: list[Memory] = []
         for agent in reach.agents:
             archive = await self._archive(reach.tenant, agent)
-            passages = [] if archive is None else await self._all(archive)
-            held |= {memory.id: memory for memory in map(self._memory, passages)}
-        return page_of(filter(reach.admits, held.values()), limit, cursor, newest_first)
+            # Every copy: whoever compares has to see that there are two of one memory.
+            held += [] if archive is None else map(self._memory, await self._all(archive))
+        return page_of(filter(reach.admits, held), limit, cursor, newest_first)
+
+    async def agent_names(self, tenant: str) -> list[str]:
+        start = self._archive_name(tenant, "")
+        found: dict[str, str] = {}  # names of archives, by their ids
+        page: list[dict[str, Any]] = []
+        while not found or len(page) >= _PAGE:
+            query = urlencode({"limit": _PAGE, **({"after": _text(page[-1], "id")} if page else {})})
+            page = _listed(await self._client.exchange("GET", f"/v1/archives/?{query}"))
+            if all(_text(each, "id") in found for each in page):
+                break
+            found |= {_text(each, "id"): str(each.get("name") or "") for each in page}
+        quoted = {name.removeprefix(start) for name in found.values() if name.startswith(start)}
+        return sorted(unquote(name, errors="surrogatepass") for name in quoted)
 
     async def health(self) -> dict[str, Any]:
         found = await self._client.call("GET", "/v1/health/")

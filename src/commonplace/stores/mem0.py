@@ -151,6 +151,8 @@ class Mem0Store:
 
         hits = [(self._memory(hit), hit.get("score")) for hit in await self._run(work)]
         near = [Candidate(memory, dense=score) for memory, score in hits if reach.admits(memory)]
+        if len(reach.agents) > 1:  # or those of the first agent would stand before all others, and fill the cut
+            near.sort(key=lambda candidate: -(candidate.dense or 0.0))
         return near[: search.limit]
 
     async def scan(
@@ -162,8 +164,13 @@ class Mem0Store:
                 found += self._all({"our_tenant": reach.tenant, "our_agent": agent})
             return found
 
-        held = {memory.id: memory for memory in map(self._memory, await self._run(work))}
-        return page_of(filter(reach.admits, held.values()), limit, cursor, newest_first)
+        # Every copy: whoever compares has to see that there are two of one memory.
+        held = [self._memory(each) for each in await self._run(work)]
+        return page_of(filter(reach.admits, held), limit, cursor, newest_first)
+
+    async def agent_names(self, tenant: str) -> list[str]:
+        found = await self._run(lambda: self._all({"our_tenant": tenant}))
+        return sorted({self._memory(each).agent_id for each in found})
 
     async def health(self) -> dict[str, Any]:
         return {"status": "ok"}

@@ -164,7 +164,9 @@ def page_of(memories: Iterable[Memory], limit: int, cursor: str | None, newest_f
         last = decode_cursor(cursor)
         found = [m for m in found if m.id != last[1] and ((m.created_at, m.id) < last) is newest_first]
     page = found[:limit]
-    return Page(page, encode_cursor(page[-1]) if page and len(found) > limit else None)
+    # Copies of one memory are not parted, because no cursor tells them apart: the next page would begin after both.
+    page += [m for m in found[limit:] if page and (m.created_at, m.id) == (page[-1].created_at, page[-1].id)]
+    return Page(page, encode_cursor(page[-1]) if page and len(found) > len(page) else None)
 
 
 async def scan_all(store: Store, reach: Reach) -> list[Memory]:

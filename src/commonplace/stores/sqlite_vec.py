@@ -11,7 +11,7 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from commonplace.__about__ import install_command
 from commonplace.stores.base import Candidate, Search, StoreSettings, Vectors
 from commonplace.stores.optional import Progress
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.stores.sqlite.files import connect
 from commonplace.stores.sqlite.index import IndexHit, IndexQuery
 from commonplace.stores.sqlite.queries import mids_in_reach
 from commonplace.stores.sqlite.search import RowSource, candidates_of, checked_source, is_indexed, score_by_rows
@@ -48,8 +49,9 @@ _ADD_VECTOR = "INSERT INTO memories_vec(rowid, scope, embedding) VALUES(?, ?, ?)
 class Vec0Index:
     """One connection, used by one thread at a time; other processes may share the file."""
 
-    def __init__(self, path: Path, store_id: str) -> None:
+    def __init__(self, path: Path, store_id: str, database: Path) -> None:
         self._path = path
+        self._database = database  # whose vectors it has
         self._store_id = store_id
         self._lock = threading.Lock()
         try:
@@ -127,14 +129,15 @@ class Vec0Index:
             Path(f"{self._path}{suffix}").unlink(missing_ok=True)
         self._db = self._open()
 
-    def _follow(self, source: RowSource, scopes: Iterable[int]) -> None:
+    def _follow(self, source: RowSource, scopes: Sequence[int]) -> None:
         """Take over what these scopes have changed since they were last looked at."""
         if source.dimension is None:
             return
         self._db.execute("BEGIN IMMEDIATE")
         try:
             of = (self._store_id, source.generation, source.dimension)
-            if self._db.execute("SELECT * FROM source").fetchall() != [of]:
+            is_other = self._db.execute("SELECT * FROM source").fetchall() != [of]
+            if is_other or any(self._is_ahead(source, scope) for scope in scopes):
                 self._db.execute(
                     "DROP TABLE IF EXISTS memories_vec; DELETE FROM scopes; DELETE FROM parts; DELETE FROM source"
                 )
@@ -151,8 +154,24 @@ class Vec0Index:
                 self._db.execute("ROLLBACK")
             raise
 
+    def _is_ahead(self, source: RowSource, scope: int) -> bool:
+        """Whether it has followed changes that the store does not have: an older copy lies in its place, where the same
+        numbers come to mean other memories."""
+        followed = self._followed(scope)
+        if followed <= source.last_seq(scope):
+            return False
+        # This search may have begun before a write that another one took over meanwhile.
+        db = connect(self._database)
+        try:
+            return followed > RowSource(db).last_seq(scope)
+        finally:
+            db.close()
+
+    def _followed(self, scope: int) -> int:
+        return next((seq for (seq,) in self._db.execute("SELECT seq FROM scopes WHERE scope = ?", (scope,))), 0)
+
     def _follow_scope(self, source: RowSource, scope: int, dimension: int) -> None:
-        after = next((seq for (seq,) in self._db.execute("SELECT seq FROM scopes WHERE scope = ?", (scope,))), 0)
+        after = self._followed(scope)
         last = after
         for mid, seq in source.erasures(scope, after):
             self._drop(mid)
@@ -179,11 +198,7 @@ class SqliteVecStore(SqliteStore):
     def __init__(self, database: Path, clock: Clock = system_clock, settings: StoreSettings | None = None) -> None:
         require_extension()
         super().__init__(database, clock, settings)
-        self._vec0 = Vec0Index(self.vec0_file, self.store_id)
-
-    @property
-    def vec0_file(self) -> Path:
-        return self.files.segments.with_suffix(".vec0.db")
+        self._vec0 = Vec0Index(self.files.vec0, self.store_id, self.files.database)
 
     def _search(self, db: apsw.Connection, search: Search, scopes: list[int]) -> list[Candidate]:
         if search.vector is None or not is_indexed(search.reach):

@@ -82,6 +82,9 @@ class HttpMemoryStore:
             raise Unavailable("it answers, but not as a memorywire server does")
         return found
 
+    async def status(self) -> dict[str, Any]:
+        return await self._client.call("GET", "/v0/status")
+
     async def list_page(
         self, *, agent_id: str, filter: dict[str, Any], limit: int, cursor: str | None
     ) -> dict[str, Any]:

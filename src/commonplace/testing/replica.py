@@ -15,7 +15,7 @@ import pytest
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.stores.base import CAPABILITIES, Entry, Reach, Search, Store
 from commonplace.stores.mixins import scan_all
-from commonplace.stores.optional import PerAgentStore
+from commonplace.stores.optional import AgentListing, PerAgentStore
 from commonplace.stores.text import terms
 from commonplace.testing.subject import DAY_MS, FakeClock
 from commonplace.wire.canonical import mint_id
@@ -190,6 +190,21 @@ class ReplicaScenarios:
         assert run(s.delete(mine.id, tenant=other)) == 0
         assert [m.id for m in run(s.get(mine.id))] == [mine.id]
 
+    def test_agents_are_named_by_a_store_that_can(self, opened_replica: Any) -> None:
+        s, run = opened_replica
+        if not isinstance(s.store, AgentListing):
+            return
+        assert run(s.store.agent_names(s.tenant)) == []
+        other = f"{s.tenant}-other"
+        run(s.write("one", "a b/ü%2F"))
+        run(s.write("two", "second"))
+        gone = run(s.write("three", "third"))
+        run(s.write("four", "of another", tenant=other))
+        run(s.delete(gone.id, agent="third"))
+        # One whose memories are all gone may be named: that costs a look and nothing else.
+        assert set(run(s.store.agent_names(s.tenant))) - {"third"} == {"a b/ü%2F", "second"}
+        assert run(s.store.agent_names(other)) == ["of another"]
+
     def test_the_nearest_comes_first(self, opened_replica: Any) -> None:
         s, run = opened_replica
         topics = ("violins and cellos", "glaciers in summer", "tax law of Norway", "sourdough bread", "old lighthouses")
@@ -205,6 +220,15 @@ class ReplicaScenarios:
         found = run(s.search("tea", limit=3))
         assert 3 <= len(found) == len(set(found)) <= 6  # three by each of two legs
 
+    def test_agents_that_are_asked_together_share_the_cut_by_rank(self, opened_replica: Any) -> None:
+        s, run = opened_replica
+        run(s.put(*[s.memory(f"note number {n} about harbours", "first") for n in range(60)]))
+        exact = run(s.write("the wifi password of the office is on the fridge", "second"))
+        asked = self._asked(s, exact.content)
+        for agents in (("first", "second"), ("second", "first")):
+            found = run(s.store.search(replace(asked, reach=replace(asked.reach, agents=agents), limit=20)))
+            assert exact.id in [c.memory.id for c in _ranked(found)[:20]], agents
+
     def test_filters_hold_before_the_cut(self, opened_replica: Any) -> None:
         s, run = opened_replica
         crowd = [s.memory("likes green tea", user_id="bob", type="semantic", metadata={"n": n}) for n in range(60)]
@@ -212,6 +236,9 @@ class ReplicaScenarios:
         early = s.clock()
         s.clock.advance(DAY_MS)
         mine = run(s.write("likes green tea", user_id="alice", type="emotional", metadata={"team": {"name": "core"}}))
+        named = run(s.write("likes green tea in Lisbon", user_id="bob"))
+        assert run(s.search("likes green tea", 3, filter={"content": {"$contains": "Lisbon"}})) == [named.id]
+        run(s.delete(named.id))
         for filter in (
             {"user_id": "alice"},
             {"type": "emotional"},
@@ -287,8 +314,12 @@ class ReplicaScenarios:
 
 
 def _best(found: Sequence[Any]) -> str:
-    """By the leg that the store has, else the first."""
+    return str(_ranked(found)[0].memory.id)
+
+
+def _ranked(found: Sequence[Any]) -> Sequence[Any]:
+    """By the leg that the store has, else as it gives them."""
     for leg in ("dense", "keyword"):
         if any(getattr(c, leg) is not None for c in found):
-            return str(max(found, key=lambda c: getattr(c, leg) or 0.0).memory.id)
-    return str(found[0].memory.id)
+            return sorted(found, key=lambda c: -(getattr(c, leg) or 0.0))
+    return found

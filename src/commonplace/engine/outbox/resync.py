@@ -41,11 +41,15 @@ def _groups(memories: Sequence[Memory]) -> Iterator[Sequence[Memory]]:
 
 
 def differences(held: Sequence[Memory], copies: Sequence[Memory]) -> tuple[list[Memory], list[Memory]]:
-    """What of `held` is missing among the copies or is not as there, and which copies are of nothing."""
+    """What of `held` is missing among the copies, is not as there or is there twice, and which copies are of nothing,
+    each memory once."""
     values = attrgetter(*_COMPARED, *_MOSTLY_KEPT)
-    there = {memory.id: values(memory) for memory in copies}
+    there: dict[str, list[Any]] = {}
+    for memory in copies:
+        there.setdefault(memory.id, []).append(values(memory))
     wanted = {memory.id for memory in held}
-    return [m for m in held if there.get(m.id) != values(m)], [m for m in copies if m.id not in wanted]
+    extra = {memory.id: memory for memory in copies if memory.id not in wanted}
+    return [m for m in held if there.get(m.id) != [values(m)]], list(extra.values())
 
 
 class Resync:

@@ -66,6 +66,8 @@ async def restore_backup(
             require_unused(files)
         for derived in (files.segments, files.second_segments):  # made anew from the rows, whichever
             shutil.rmtree(derived, ignore_errors=True)
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{files.vec0}{suffix}").unlink(missing_ok=True)
         if exists:
             found["kept"] = str(_keep(files.database, files.wal, files.backups))
         for left in (files.wal, Path(f"{files.database}-shm")):

@@ -43,6 +43,11 @@ class StoreFiles:
         return self._beside(".second-segments")
 
     @property
+    def vec0(self) -> Path:
+        """Where `sqlite-vec://` keeps its table, whoever has opened the store since."""
+        return self._beside(".vec0.db")
+
+    @property
     def backups(self) -> Path:
         return self._beside(".backups")
 

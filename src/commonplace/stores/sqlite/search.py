@@ -66,6 +66,12 @@ class RowSource:
         sql = "SELECT mid, seq FROM erasures WHERE scope_id = ? AND seq > ? ORDER BY seq"
         yield from self._db.execute(sql, (scope, after_seq))
 
+    def last_seq(self, scope: int) -> int:
+        """Of the last change that there was in it."""
+        tables = ("memories", "erasures", "late_vectors")
+        latest = [f"coalesce((SELECT max(seq) FROM {table} WHERE scope_id = ?1), 0)" for table in tables]
+        return int(queries.fetch_one(self._db, f"SELECT max({', '.join(latest)})", (scope,))[0])
+
     def count(self, scope: int) -> int:
         sql = "SELECT count(*) FROM memories WHERE scope_id = ? AND status = 'live'"
         return int(queries.fetch_one(self._db, sql, (scope,))[0])
