@@ -129,7 +129,7 @@ def _answer_hook(run: Session, user: str | None, project: str | None, review: bo
 
 def _read_hook_input() -> dict[str, Any]:
     try:
-        told = json.loads(sys.stdin.read(_MAX_HOOK_INPUT)) if sys.stdin is not None else None
+        told = json.loads(sys.stdin.read(_MAX_HOOK_INPUT))
     except (ValueError, RecursionError):
         told = None
     if not isinstance(told, dict):

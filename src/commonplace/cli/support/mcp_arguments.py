@@ -129,6 +129,6 @@ def start(arguments: McpArguments) -> int:
     if arguments.palace is not None:
         check_name(arguments.palace)
     config = configuration.load(data=arguments.data, agent=arguments.agent)
-    if sys.stdin is not None and sys.stdin.isatty():
+    if sys.stdin.isatty():
         print(_ON_TERMINAL, file=sys.stderr)
     return stdio.run(config, load_tool_set(arguments.tools), stdio.Options(arguments.palace, arguments.http))
