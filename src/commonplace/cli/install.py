@@ -19,7 +19,7 @@ from commonplace.cli.support import client_settings, clients, hooks
 from commonplace.cli.support.clients import CLIENTS
 from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.mcp_arguments import TOOL_SETS, McpArguments, client_variables
-from commonplace.cli.support.output import line, note
+from commonplace.cli.support.output import line, note, raw
 from commonplace.cli.support.tables import Table
 from commonplace.wire.durable import sync_file
 from commonplace.wire.errors import Conflict, ValidationError
@@ -93,7 +93,7 @@ def install(
     server = clients.McpServer(name, program[0], words, url, token_env, variables)
     if only_print:
         text = client_settings.snippet(chosen, server)
-        Answer({"client": client, "snippet": text}, lambda: print(text, end="")).print(run.as_json)
+        Answer({"client": client, "snippet": text}, lambda: raw(text)).print(run.as_json)
     else:
         change = _removal(chosen, name, path) if remove else _addition(chosen, server, path)
         reload = f"restart {chosen.title}, or reload its MCP servers, to see the change"
@@ -112,7 +112,7 @@ def _install_hooks(
     command = hooks.command(program, own.agent, own.data, () if remove else client_variables())
     if only_print:
         text = hooks.with_hooks("", command, Path())
-        return Answer({"client": client, "snippet": text}, lambda: print(text, end=""))
+        return Answer({"client": client, "snippet": text}, lambda: raw(text))
     path = hooks.settings_path(scope, Path.home(), Path.cwd(), os.environ)
     before = _read(path)
     if not remove:
@@ -232,7 +232,7 @@ def _apply(run: Session, change: _Change, then: str, yes: bool) -> bool:
         return False
     if not run.as_json:
         shown = change.diff()
-        print(shown, end="" if shown.endswith("\n") else "\n")
+        raw(shown if shown.endswith("\n") else f"{shown}\n")
     if not yes:
         if run.as_json or not sys.stdin.isatty():
             raise ValidationError("nothing was written: add --yes to write this, or --print to only see it")
