@@ -239,7 +239,13 @@ def test_a_hook_keeps_what_the_rules_find_where_the_extractor_is_mistyped(
     assert reviews(cli) == ["We deploy on Mondays only."]
 
 
-SETTINGS = ['{"model": "opus"}', '{\r\n  "hooks": {"Stop": []} // mine\r\n}', "", None]
+SETTINGS = [
+    '{"model": "opus"}',
+    '{\r\n  "hooks": {"Stop": []} // mine\r\n}',
+    '{"hooks": {"Stop": [{"hooks": null}, {"hooks": 3}, {"hooks": {}}, {}, null, "x"]}}',
+    "",
+    None,
+]
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -265,6 +271,17 @@ def test_hooks_are_installed_and_removed_to_the_byte(
         assert [each.name for each in path.parent.iterdir()] == ["settings.json"]
     else:
         assert not path.exists() or path.read_bytes() == b""
+
+
+@pytest.mark.parametrize("settings", [None, "", "\n", '{"model": "opus"}'])
+def test_hooks_that_are_not_there_cannot_be_removed(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str | None
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+    if settings is not None:
+        (tmp_path / "settings.json").write_text(settings)
+    ran = cli("install", "--client", "claude-code", "--hooks", "--remove", "--yes")
+    assert (ran.code, "there is nothing to remove" in ran.err) == (1, True), ran
 
 
 def test_other_clients_have_no_hooks(cli: Cli) -> None:

@@ -63,9 +63,9 @@ def with_hooks(text: str, program: str, path: Path) -> str:
 
 
 def without_hooks(text: str, path: Path) -> str:
-    after = _without(text, path)
+    after = _without(text, path) if text.strip() else text
     if after == text:
-        raise NotFound(f"{path} has no hooks of commonplace")
+        raise NotFound(f"there is nothing to remove: {path} has no hooks of commonplace")
     return after
 
 
@@ -81,10 +81,16 @@ def made_from(text: str, original: str, path: Path) -> bool:
 def _program(text: str, path: Path) -> str | None:
     for groups in _object(text, path).value.get(_KEY, {}).values() if text.strip() else ():
         for group in groups:
-            for hook in group.get("hooks", []) if isinstance(group, dict) else []:
+            for hook in _hooks_of(group):
                 if _is_ours(hook):
                     return str(hook["command"])
     return None
+
+
+def _hooks_of(group: Any) -> list[Any]:
+    """None where it is no group as Claude Code has them: whatever else stands there is the user's."""
+    hooks = group.get("hooks") if isinstance(group, dict) else None
+    return hooks if isinstance(hooks, list) else []
 
 
 def _is_ours(hook: Any) -> bool:
@@ -119,8 +125,8 @@ def _kept(groups: list[Any]) -> list[Any]:
     """The groups of an event without our hooks, and without groups that held nothing else."""
     found = []
     for group in groups:
-        hooks = group.get("hooks") if isinstance(group, dict) else None
-        if not isinstance(hooks, list) or not any(_is_ours(hook) for hook in hooks):
+        hooks = _hooks_of(group)
+        if not any(_is_ours(hook) for hook in hooks):
             found.append(group)
         elif others := [hook for hook in hooks if not _is_ours(hook)]:
             found.append({**group, "hooks": others})
