@@ -273,6 +273,26 @@ def test_hooks_are_installed_and_removed_to_the_byte(
         assert not path.exists() or path.read_bytes() == b""
 
 
+def test_what_is_the_users_in_settings_with_hooks_stays(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+    path = tmp_path / "settings.json"
+    path.write_text(
+        '{\n  "model": "opus",\n  "hooks": {\n    "Stop": [\n      // my own guard\n'
+        '      {"hooks": [{"type": "command", "command": "guard"}]}\n    ]\n  }\n}\n'
+    )
+    before = path.read_text()
+    added = cli("install", "--client", "claude-code", "--hooks", "--yes")
+    assert added.code == 0, added
+    taken = [line for line in added.out.splitlines() if line.startswith("-")]
+    assert taken == [f"--- {path}", '-      {"hooks": [{"type": "command", "command": "guard"}]}']  # a comma follows it
+    path.write_text(path.read_text().replace("opus", "sonnet"))
+    removed = cli("install", "--client", "claude-code", "--hooks", "--remove", "--yes")
+    assert removed.code == 0, removed
+    assert path.read_text() == before.replace("opus", "sonnet")
+
+
 @pytest.mark.parametrize("settings", [None, "", "\n", '{"model": "opus"}'])
 def test_hooks_that_are_not_there_cannot_be_removed(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str | None

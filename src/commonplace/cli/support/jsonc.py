@@ -1,4 +1,4 @@
-"""Changing one member of a JSON text and no other letter of it; comments and trailing commas are read, too."""
+"""Changing one member of a JSON object or array and no other letter; comments and trailing commas are read, too."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ class Node:
     start: int
     end: int
     value: Any
-    members: list[Member] = field(default_factory=list)  # of an object
+    members: list[Member] = field(default_factory=list)  # of an object or an array
+
+    def member(self, key: str) -> Member | None:
+        return next((member for member in self.members if member.key == key), None)
 
 
 @dataclass(slots=True)
 class Member:
-    key: str
+    key: str  # empty in an array
     start: int
     node: Node
     comma: int | None  # where the comma after it is
@@ -52,12 +55,12 @@ def parse(text: str) -> Node:
             raise wrong(error.pos) from None
         made = Node(at, end, value)
         at = skip(at + 1)
-        while isinstance(value, dict) and plain[at] != "}":
-            key = node(at)
-            inner = node(skip(skip(key.end) + 1))
+        while isinstance(value, dict | list) and plain[at] not in "}]":
+            key = node(at) if isinstance(value, dict) else None
+            inner = node(skip(skip(key.end) + 1) if key else at)
             after = skip(inner.end)
             comma = after if plain[after] == "," else None
-            made.members.append(Member(key.value, at, inner, comma))
+            made.members.append(Member(key.value if key else "", at, inner, comma))
             at = after if comma is None else skip(comma + 1)
         return made
 
@@ -76,30 +79,40 @@ def _blank(found: re.Match[str]) -> str:
 
 def put(text: str, node: Node, key: str, value: Any) -> str:
     """The text with this member at the end of that object, or in the place of the one with this key."""
-    known = next((member for member in node.members if member.key == key), None)
-    line_end = "\r\n" if "\r\n" in text else "\n"
-    unit = _unit(text)
-    if known is not None:
-        old = known.node
-        spread = "\n" in text[old.start : old.end]
-        return text[: old.start] + _shown(value, _indent(text, known.start), unit, line_end, spread) + text[old.end :]
-    name = json.dumps(key, ensure_ascii=False)
+    known = node.member(key)
+    if known is None:
+        return _added(text, node, f"{json.dumps(key, ensure_ascii=False)}: ", value)
+    old = known.node
+    spread = "\n" in text[old.start : old.end]
+    shown = _shown(value, _indent(text, known.start), _unit(text), _line_end(text), spread)
+    return text[: old.start] + shown + text[old.end :]
+
+
+def append(text: str, node: Node, value: Any) -> str:
+    """The text with this value at the end of that array."""
+    return _added(text, node, "", value)
+
+
+def _added(text: str, node: Node, name: str, value: Any) -> str:
+    line_end, unit = _line_end(text), _unit(text)
     close = node.end - 1
     if not node.members:
         spread = "\n" in text.strip() or text[node.end :].strip() == text[: node.start].strip() == ""
         inside = text[node.start + 1 : close].rstrip()
         if not spread:
-            return f"{text[: node.start + 1]}{inside}{name}: {json.dumps(value, ensure_ascii=False)}{text[close:]}"
+            return f"{text[: node.start + 1]}{inside}{name}{json.dumps(value, ensure_ascii=False)}{text[close:]}"
         outer = _indent(text, node.start)
         shown = _shown(value, outer + unit, unit, line_end, True)
         head = f"{text[: node.start + 1]}{inside}{line_end}"
-        return f"{head}{outer}{unit}{name}: {shown}{line_end}{outer}{text[close:]}"
+        return f"{head}{outer}{unit}{name}{shown}{line_end}{outer}{text[close:]}"
     last = node.members[-1]
     kept = len(text[:close].rstrip())
-    spread = "\n" in text[node.start : last.start]
-    inner = _indent(text, node.members[0].start) if spread else ""
+    below = "\n" in text[node.start : last.start]
+    # The end of a line may be that of a comment, which must not swallow what is added.
+    spread = below or "\n" in text[last.node.end : close]
+    inner = _indent(text, last.start) if below else _indent(text, node.start) + unit
     gap = line_end + inner if spread else " "
-    added = f"{gap}{name}: {_shown(value, inner, unit, line_end, spread)}"
+    added = f"{gap}{name}{_shown(value, inner, unit, line_end, spread)}"
     if last.comma is not None:
         return text[:kept] + added + "," + text[kept:]
     return text[: last.node.end] + "," + text[last.node.end : kept] + added + text[kept:]
@@ -129,6 +142,10 @@ def _indent(text: str, at: int) -> str:
     """What the line of this place begins with."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _line_end(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
 
 
 def _unit(text: str) -> str:
