@@ -310,6 +310,25 @@ def test_other_clients_have_no_hooks(cli: Cli) -> None:
     assert "--hooks are of claude-code" in refused.err
 
 
+@pytest.mark.parametrize(
+    ("args", "refused"),
+    [
+        (["--url", "http://127.0.0.1:8420/mcp"], "--url"),
+        (["--url", "http://127.0.0.1:8420/mcp", "--token-env", "T", "--print"], "--url and --token-env"),
+        (["--tools", "all", "--palace", "tea"], "--tools and --palace"),
+        (["--name", "memory", "--remove"], "--name"),
+    ],
+)
+def test_what_hooks_would_ignore_is_refused(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], refused: str
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+    ran = cli("install", "--client", "claude-code", "--hooks", "--yes", *args)
+    assert ran.code == 1
+    assert f"leave {refused} out" in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_to_add_is_printed(cli: Cli) -> None:
     shown = json.loads(cli("install", "--client", "claude-code", "--hooks", "--print", "--agent", "coder").out)
     command = shown["hooks"]["SessionStart"][0]["hooks"][0]["command"]

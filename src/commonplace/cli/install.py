@@ -25,6 +25,7 @@ from commonplace.wire.durable import sync_file
 from commonplace.wire.errors import Conflict, ValidationError
 
 _COPY = ".before-commonplace"
+_NAME = "commonplace"  # of the server
 
 commands = Commands()
 
@@ -39,7 +40,7 @@ def install(
     only_print: Annotated[bool, option("--print", "Only print what to add; change nothing.")] = False,
     yes: Annotated[bool, option("--yes -y", "Write without asking.")] = False,
     remove: Annotated[bool, option("--remove", "Take the server out again.")] = False,
-    name: Annotated[str, option("--name NAME", "What the client calls it.")] = "commonplace",
+    name: Annotated[str, option("--name NAME", "What the client calls it.")] = _NAME,
     tools: Annotated[str, option("--tools SET", f"Which tools: {', '.join(TOOL_SETS)}.", *TOOL_SETS)] = "commonplace",
     palace: Annotated[str | None, option("--palace NAME", "The palace meant when a trusty tool names none.")] = None,
     url: Annotated[
@@ -84,6 +85,7 @@ def install(
     # Settings of a project are shared: where this machine has the program is nothing to others.
     program = clients.program(shared=scope == "project", uvx=uvx)
     if with_hooks:
+        _refuse_server_options(name, arguments, url, token_env)
         return _install_hooks(
             run, client, program, "project" if scope == "project" else "user", only_print, remove, yes
         )
@@ -101,6 +103,23 @@ def install(
             return None
     _warn(server, scope)
     return None
+
+
+def _refuse_server_options(name: str, arguments: McpArguments, url: str | None, token_env: str | None) -> None:
+    """Whoever gives an address believes that hooks capture there; they write to the store of this machine."""
+    given = {
+        "--url": url is not None,
+        "--token-env": token_env is not None,
+        "--tools": arguments.tools != McpArguments().tools,
+        "--palace": arguments.palace is not None,
+        "--name": name != _NAME,
+    }
+    if unused := [option for option, is_given in given.items() if is_given]:
+        raise ValidationError(
+            "hooks are commands on the store that --data, --agent and the settings name, not an MCP server: "
+            f"leave {' and '.join(unused)} out",
+            field="hooks",
+        )
 
 
 def _install_hooks(
