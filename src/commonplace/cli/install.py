@@ -21,6 +21,7 @@ from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.mcp_arguments import TOOL_SETS, McpArguments, client_variables
 from commonplace.cli.support.output import line, note, raw
 from commonplace.cli.support.tables import Table
+from commonplace.stores.urls import holds_secret
 from commonplace.wire.durable import sync_file
 from commonplace.wire.errors import Conflict, ValidationError
 
@@ -158,6 +159,12 @@ def _check(name: str, url: str | None, token_env: str | None, uvx: bool, *, only
         raise ValidationError("--print shows what to add, --remove takes it out: leave one of them out", field="print")
     if not name.strip() or not name.isprintable():
         raise ValidationError("--name must be a name, such as commonplace", field="name")
+    if url is not None and holds_secret(url):
+        raise ValidationError(
+            "--url has a password or a token in it, which does not belong into a client's settings: leave it out of "
+            "the address, and name the variable that holds the server's token with --token-env",
+            field="url",
+        )
     if url is not None and not _is_address(url):
         raise ValidationError(f"--url must be an address such as http://127.0.0.1:8420/mcp, not {url!r}", field="url")
     if uvx and url is not None:
