@@ -71,6 +71,21 @@ def test_toml_that_is_laid_out_otherwise_is_left_alone(before: str) -> None:
     assert "[mcp_servers.commonplace]" in refused.value.message
 
 
+@pytest.mark.parametrize("quotes", ['"""', "'''"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_heading_within_a_toml_string_is_none(quotes: str, line_end: str) -> None:
+    client = CLIENTS["codex"]
+    said = ['# don\'t read """ here', "notes = QQQ", "[mcp_servers.commonplace]", 'it\'s "fine"\u2028x', "QQQ", ""]
+    before = line_end.join(said).replace("QQQ", quotes)
+    after = with_server(client, SERVER, before, PATH)
+    assert with_server(client, SERVER, after, PATH) == after
+    assert client_settings.made_from(client, "commonplace", after, before)
+    assert without_server(client, "commonplace", after, PATH) == before
+    more = f"{after}{line_end}[other]{line_end}b = {quotes}{line_end}[c]{line_end}{quotes}{line_end}"
+    kept = tomllib.loads(without_server(client, "commonplace", more, PATH))
+    assert kept == {**tomllib.loads(before), "other": {"b": "[c]\n"}}
+
+
 def test_toml_with_dotted_keys_is_added_to() -> None:
     after = with_server(CLIENTS["codex"], SERVER, 'mcp_servers.other.command = "x"\n[tools]\nweb = true\n', PATH)
     assert tomllib.loads(after)["tools"] == {"web": True}
