@@ -26,6 +26,7 @@ from commonplace.wire.durable import sync_file
 from commonplace.wire.errors import Conflict, ValidationError
 
 _COPY = ".before-commonplace"
+_CONTEXT = 3  # lines around a change that is shown
 _NAME = "commonplace"  # of the server
 
 commands = Commands()
@@ -231,7 +232,22 @@ class _Change:
 
     def diff(self) -> str:
         before, after = (text.splitlines(keepends=True) for text in (self.before, self.after or ""))
-        return "".join(difflib.unified_diff(before, after, str(self.path), str(self.path)))
+        # Seconds on settings of megabytes, unless difflib is shown only what differs, with its context.
+        head = max(_common(before, after) - _CONTEXT, 0)
+        tail = max(_common(before[head:][::-1], after[head:][::-1]) - _CONTEXT, 0)
+        before, after = before[head : len(before) - tail], after[head : len(after) - tail]
+
+        def moved(found: re.Match[str]) -> str:
+            return found[1] + str(int(found[2]) + head)
+
+        shown = difflib.unified_diff(before, after, str(self.path), str(self.path), n=_CONTEXT)
+        return "".join(re.sub(r"( [-+])(\d+)", moved, each) if each.startswith("@@") else each for each in shown)
+
+
+def _common(these: list[str], those: list[str]) -> int:
+    """How many lines are the same before the first that is not."""
+    pairs = enumerate(zip(these, those, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(these), len(those)))
 
 
 def _addition(client: clients.McpClient, server: clients.McpServer, path: Path) -> _Change:

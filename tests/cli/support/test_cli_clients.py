@@ -161,6 +161,30 @@ def test_settings_that_cannot_be_changed_safely_are_left_alone(text: str) -> Non
     assert "add" not in str(refused_too.value)
 
 
+@pytest.mark.parametrize("comment", ["", "// mine\n"])
+def test_what_is_not_on_the_way_to_the_servers_is_not_looked_at_piece_by_piece(
+    monkeypatch: pytest.MonkeyPatch, comment: str
+) -> None:
+    """Claude Code keeps what was typed in its settings, which have megabytes then."""
+    projects = {f"/p{n}": {"history": [{"display": f"{k}", "pasted": {}} for k in range(20)]} for n in range(20)}
+    text = comment + json.dumps({"projects": projects, "mcpServers": {"other": {"command": "x"}}}, indent=2)
+    decoded = 0
+
+    def raw_decode(self: json.JSONDecoder, source: str, idx: int = 0) -> Any:
+        nonlocal decoded
+        value, end = really(self, source, idx)
+        decoded += end - idx
+        return value, end
+
+    really = json.JSONDecoder.raw_decode
+    monkeypatch.setattr(json.JSONDecoder, "raw_decode", raw_decode)
+    client = CLIENTS["claude-code"]
+    after = with_server(client, SERVER, text, PATH)
+    assert without_server(client, "commonplace", after, PATH) == text
+    assert client_settings.made_from(client, "commonplace", after, text)
+    assert decoded < 20 * len(text)
+
+
 def test_a_server_that_is_not_there_cannot_be_taken_out() -> None:
     for text in ("", "{}", "{\n  // none\n}"):
         with pytest.raises(NotFound):
