@@ -294,7 +294,13 @@ def test_a_hook_keeps_what_the_rules_find_where_the_extractor_is_mistyped(
     assert reviews(cli) == ["I prefer tabs over spaces.", "We deploy on Mondays only."]
 
 
-SETTINGS = ['{"model": "opus"}', '{\r\n  "hooks": {"Stop": []} // mine\r\n}', "", None]
+SETTINGS = [
+    '{"model": "opus"}',
+    '{\r\n  "hooks": {"Stop": []} // mine\r\n}',
+    '{"hooks": {"Stop": [{"hooks": null}, {"hooks": 3}, {"hooks": {}}, {}, null, "x"]}}',
+    "",
+    None,
+]
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -322,10 +328,60 @@ def test_hooks_are_installed_and_removed_to_the_byte(
         assert not path.exists() or path.read_bytes() == b""
 
 
+def test_what_is_the_users_in_settings_with_hooks_stays(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+    path = tmp_path / "settings.json"
+    path.write_text(
+        '{\n  "model": "opus",\n  "hooks": {\n    "Stop": [\n      // my own guard\n'
+        '      {"hooks": [{"type": "command", "command": "guard"}]}\n    ]\n  }\n}\n'
+    )
+    before = path.read_text()
+    added = cli("install", "--client", "claude-code", "--hooks", "--yes")
+    assert added.code == 0, added
+    taken = [line for line in added.out.splitlines() if line.startswith("-")]
+    assert taken == [f"--- {path}", '-      {"hooks": [{"type": "command", "command": "guard"}]}']  # a comma follows it
+    path.write_text(path.read_text().replace("opus", "sonnet"))
+    removed = cli("install", "--client", "claude-code", "--hooks", "--remove", "--yes")
+    assert removed.code == 0, removed
+    assert path.read_text() == before.replace("opus", "sonnet")
+
+
+@pytest.mark.parametrize("settings", [None, "", "\n", '{"model": "opus"}'])
+def test_hooks_that_are_not_there_cannot_be_removed(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str | None
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+    if settings is not None:
+        (tmp_path / "settings.json").write_text(settings)
+    ran = cli("install", "--client", "claude-code", "--hooks", "--remove", "--yes")
+    assert (ran.code, "there is nothing to remove" in ran.err) == (1, True), ran
+
+
 def test_other_clients_have_no_hooks(cli: Cli) -> None:
     refused = cli("install", "--client", "cursor", "--hooks")
     assert refused.code == 1
     assert "--hooks are of claude-code" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("args", "refused"),
+    [
+        (["--url", "http://127.0.0.1:8420/mcp"], "--url"),
+        (["--url", "http://127.0.0.1:8420/mcp", "--token-env", "T", "--print"], "--url and --token-env"),
+        (["--tools", "all", "--palace", "tea"], "--tools and --palace"),
+        (["--name", "memory", "--remove"], "--name"),
+    ],
+)
+def test_what_hooks_would_ignore_is_refused(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], refused: str
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+    ran = cli("install", "--client", "claude-code", "--hooks", "--yes", *args)
+    assert ran.code == 1
+    assert f"leave {refused} out" in ran.err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_to_add_is_printed(cli: Cli) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from commonplace import __version__
+from commonplace.cli.install import _Change
 from commonplace.cli.serve import _ways_to_connect
 from commonplace.cli.support import client_settings
 from commonplace.cli.support.clients import CLIENTS, Scope, settings_path
@@ -94,6 +96,16 @@ def test_it_is_not_written_without_a_yes(cli, home: Path) -> None:
     assert '+    "commonplace"' in ran.out
     assert "--yes" in ran.err
     assert not (home / ".cursor").exists()
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 50])
+def test_the_change_is_shown_as_difflib_shows_it(count: int) -> None:
+    lines = [f"line {n}\n" for n in range(count)]
+    for added in ([], ["new\n"], ["new\n", "line 1\n"]):
+        for at in range(0, count + 1, 7):
+            after = lines[:at] + added + lines[at + 1 :]
+            change = _Change(Path("p"), "".join(lines), "".join(after))
+            assert change.diff() == "".join(difflib.unified_diff(lines, after, "p", "p"))
 
 
 def test_a_no_writes_nothing_and_exits_with_one(cli, home: Path) -> None:

@@ -1,7 +1,8 @@
-"""A store's URL that cannot be read is refused without a part of its password: what is printed ends in logs."""
+"""Passwords in URLs reach neither what is printed, which ends in logs, nor the settings of clients."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,3 +70,71 @@ def test_it_is_said_what_to_write_instead(cli: Any, data: Path, monkeypatch: pyt
         ran = cli("status")
         assert ran.code == 1
         assert "/ ? # % @ and spaces in a user name or password must be percent-encoded" in ran.err, mark
+
+
+STORES_WITH_SECRETS = [
+    f"postgresql://db/mem?password={SECOND}",
+    f"postgresql://db/mem?sslmode=require&SSLPassword={SECOND}",
+    f"postgresql://db/mem?p%61ssword={SECOND}",
+    f"postgresql://alice:{SECOND}@db/mem",
+    f"memorywire+https://h/?api_key={SECOND}",
+    f"theirs://h?backing=postgresql://alice:{SECOND}@db",
+    *URLS,
+]
+ADDRESSES_WITH_SECRETS = [
+    f"http://alice:{SECOND}@h/mcp",
+    f"http://alice:{SECOND}@h:99999/mcp",
+    f"http://h/mcp?token=cp_{SECOND}",
+    f"https://h/mcp?a=b&access_token={SECOND}",
+    f"https://h/mcp#token={SECOND}",
+    "https://h/cp_" + f"abcdefghijkl_{SECOND}/mcp",
+    f"ftp://alice:{SECOND}@h/mcp",
+]
+CONNECTING = (
+    ("mcp", "--json"),
+    ("install", "--client", "claude-code", "--scope", "project", "--yes"),
+    ("install", "--client", "codex", "--print"),
+    ("install", "--client", "claude-code", "--hooks", "--scope", "project", "--yes"),
+    ("install", "--client", "claude-code", "--hooks", "--print"),
+)
+
+
+@pytest.mark.parametrize("variable", ["COMMONPLACE_STORE", "COMMONPLACE_STORES"])
+@pytest.mark.parametrize("arguments", CONNECTING, ids=" ".join)
+def test_no_client_is_told_the_password_of_a_store(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], variable: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for url in STORES_WITH_SECRETS:
+        monkeypatch.setenv(variable, f"memory:// {url}")
+        ran = cli(*arguments)
+        assert (ran.code, "commonplace.toml" in ran.out + ran.err) == (1, True), url
+        assert not re.search(f"{FIRST}|{SECOND}", ran.out + ran.err), url
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("url", ADDRESSES_WITH_SECRETS)
+def test_no_client_is_told_a_secret_in_an_address(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for more in (["--print"], ["--yes"], ["--yes", "--json"]):
+        ran = cli("install", "--client", "cursor", "--scope", "project", "--url", url, *more)
+        said = ran.out + ran.err
+        assert (ran.code, "--token-env" in said, SECOND in said) == (1, True, False), ran
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://alice@db:5432/mem",
+        "postgresql://db/mem?sslkey=/keys/mine.pem",
+        "memorywire+https://h/?token_env=TOKEN",
+        "postgresql://[::1]:5432/mem?password=",
+        "theirs://h/a@b",
+    ],
+)
+def test_a_store_without_a_secret_is_told(cli: Any, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("COMMONPLACE_STORE", url)
+    assert cli("mcp", "--json").json["mcpServers"]["commonplace"]["env"] == {"COMMONPLACE_STORE": url}

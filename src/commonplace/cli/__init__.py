@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Callable, Sequence  # and nothing of typing: it takes a third of `--version`
 
@@ -11,6 +12,7 @@ OK, MISTAKE, FAILURE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run one command: 0 it worked, 1 the user's mistake, 2 a backend's failure."""
+    open_closed_streams()
     given = [*(sys.argv[1:] if args is None else args)]  # once its module is loaded, `list` in here is that command
     if given in (["--version"], ["-V"]):
         from commonplace.__about__ import __version__
@@ -30,6 +32,15 @@ def main(args: Sequence[str] | None = None) -> int:
         return command(given).main(given, prog_name="commonplace", standalone_mode=False)
 
     return run_command(work, given, "commonplace")
+
+
+def open_closed_streams() -> None:
+    """A standard stream that was closed (`2>&-`) is None in Python; nothing is read from it and nothing written there.
+
+    In this order, so that each takes its own descriptor: a database would be opened on 1 or 2 otherwise."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open as long as the process
 
 
 def run_command(work: Callable[[], object], args: list[str], program: str) -> int:

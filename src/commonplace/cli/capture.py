@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from io import TextIOWrapper
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -133,8 +134,10 @@ def _answer_hook(run: Session, user: str | None, project: str | None, review: bo
 
 
 def _read_hook_input() -> dict[str, Any]:
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8")  # which Claude Code writes whatever our locale is
     try:
-        told = json.loads(sys.stdin.read(_MAX_HOOK_INPUT)) if sys.stdin is not None else None
+        told = json.loads(sys.stdin.read(_MAX_HOOK_INPUT))
     except (ValueError, RecursionError):
         told = None
     if not isinstance(told, dict):
@@ -151,7 +154,7 @@ def _run_hook(run: Session, told: dict[str, Any], user: str | None, project: str
         _ = run.memory  # so that what is begun below is ended with it
         if known := run(_known(run, project or folder)):
             said = {"hookEventName": "SessionStart", "additionalContext": known}
-            print(json.dumps({"hookSpecificOutput": said}, ensure_ascii=False))
+            print(json.dumps({"hookSpecificOutput": said}))  # in ASCII, which the stream's encoding cannot change
         return
     if not isinstance(transcript, str) or not transcript:
         raise ValidationError("the hook names no transcript_path, so there is nothing to look through")

@@ -19,12 +19,15 @@ from commonplace.cli.support import client_settings, clients, hooks
 from commonplace.cli.support.clients import CLIENTS
 from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.mcp_arguments import TOOL_SETS, McpArguments, client_variables
-from commonplace.cli.support.output import line, note
+from commonplace.cli.support.output import line, note, raw
 from commonplace.cli.support.tables import Table
+from commonplace.stores.urls import holds_secret
 from commonplace.wire.durable import sync_file
 from commonplace.wire.errors import Conflict, ValidationError
 
 _COPY = ".before-commonplace"
+_CONTEXT = 3  # lines around a change that is shown
+_NAME = "commonplace"  # of the server
 
 commands = Commands()
 
@@ -39,7 +42,7 @@ def install(
     only_print: Annotated[bool, option("--print", "Only print what to add; change nothing.")] = False,
     yes: Annotated[bool, option("--yes -y", "Write without asking.")] = False,
     remove: Annotated[bool, option("--remove", "Take the server out again.")] = False,
-    name: Annotated[str, option("--name NAME", "What the client calls it.")] = "commonplace",
+    name: Annotated[str, option("--name NAME", "What the client calls it.")] = _NAME,
     tools: Annotated[str, option("--tools SET", f"Which tools: {', '.join(TOOL_SETS)}.", *TOOL_SETS)] = "commonplace",
     palace: Annotated[str | None, option("--palace NAME", "The palace meant when a trusty tool names none.")] = None,
     url: Annotated[
@@ -84,6 +87,7 @@ def install(
     # Settings of a project are shared: where this machine has the program is nothing to others.
     program = clients.program(shared=scope == "project", uvx=uvx)
     if with_hooks:
+        _refuse_server_options(name, arguments, url, token_env)
         return _install_hooks(
             run, client, program, "project" if scope == "project" else "user", only_print, remove, yes
         )
@@ -93,7 +97,7 @@ def install(
     server = clients.McpServer(name, program[0], words, url, token_env, variables)
     if only_print:
         text = client_settings.snippet(chosen, server)
-        Answer({"client": client, "snippet": text}, lambda: print(text, end="")).print(run.as_json)
+        Answer({"client": client, "snippet": text}, lambda: raw(text)).print(run.as_json)
     else:
         change = _removal(chosen, name, path) if remove else _addition(chosen, server, path)
         reload = f"restart {chosen.title}, or reload its MCP servers, to see the change"
@@ -101,6 +105,23 @@ def install(
             return None
     _warn(server, scope)
     return None
+
+
+def _refuse_server_options(name: str, arguments: McpArguments, url: str | None, token_env: str | None) -> None:
+    """Whoever gives an address believes that hooks capture there; they write to the store of this machine."""
+    given = {
+        "--url": url is not None,
+        "--token-env": token_env is not None,
+        "--tools": arguments.tools != McpArguments().tools,
+        "--palace": arguments.palace is not None,
+        "--name": name != _NAME,
+    }
+    if unused := [option for option, is_given in given.items() if is_given]:
+        raise ValidationError(
+            "hooks are commands on the store that --data, --agent and the settings name, not an MCP server: "
+            f"leave {' and '.join(unused)} out",
+            field="hooks",
+        )
 
 
 def _install_hooks(
@@ -112,7 +133,7 @@ def _install_hooks(
     command = hooks.command(program, own.agent, own.data, () if remove else client_variables())
     if only_print:
         text = hooks.with_hooks("", command, Path())
-        return Answer({"client": client, "snippet": text}, lambda: print(text, end=""))
+        return Answer({"client": client, "snippet": text}, lambda: raw(text))
     path = hooks.settings_path(scope, Path.home(), Path.cwd(), os.environ)
     before = _read(path)
     if not remove:
@@ -139,6 +160,12 @@ def _check(name: str, url: str | None, token_env: str | None, uvx: bool, *, only
         raise ValidationError("--print shows what to add, --remove takes it out: leave one of them out", field="print")
     if not name.strip() or not name.isprintable():
         raise ValidationError("--name must be a name, such as commonplace", field="name")
+    if url is not None and holds_secret(url):
+        raise ValidationError(
+            "--url has a password or a token in it, which does not belong into a client's settings: leave it out of "
+            "the address, and name the variable that holds the server's token with --token-env",
+            field="url",
+        )
     if url is not None and not _is_address(url):
         raise ValidationError(f"--url must be an address such as http://127.0.0.1:8420/mcp, not {url!r}", field="url")
     if uvx and url is not None:
@@ -205,7 +232,22 @@ class _Change:
 
     def diff(self) -> str:
         before, after = (text.splitlines(keepends=True) for text in (self.before, self.after or ""))
-        return "".join(difflib.unified_diff(before, after, str(self.path), str(self.path)))
+        # Seconds on settings of megabytes, unless difflib is shown only what differs, with its context.
+        head = max(_common(before, after) - _CONTEXT, 0)
+        tail = max(_common(before[head:][::-1], after[head:][::-1]) - _CONTEXT, 0)
+        before, after = before[head : len(before) - tail], after[head : len(after) - tail]
+
+        def moved(found: re.Match[str]) -> str:
+            return found[1] + str(int(found[2]) + head)
+
+        shown = difflib.unified_diff(before, after, str(self.path), str(self.path), n=_CONTEXT)
+        return "".join(re.sub(r"( [-+])(\d+)", moved, each) if each.startswith("@@") else each for each in shown)
+
+
+def _common(these: list[str], those: list[str]) -> int:
+    """How many lines are the same before the first that is not."""
+    pairs = enumerate(zip(these, those, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(these), len(those)))
 
 
 def _addition(client: clients.McpClient, server: clients.McpServer, path: Path) -> _Change:
@@ -232,7 +274,7 @@ def _apply(run: Session, change: _Change, then: str, yes: bool) -> bool:
         return False
     if not run.as_json:
         shown = change.diff()
-        print(shown, end="" if shown.endswith("\n") else "\n")
+        raw(shown if shown.endswith("\n") else f"{shown}\n")
     if not yes:
         if run.as_json or not sys.stdin.isatty():
             raise ValidationError("nothing was written: add --yes to write this, or --print to only see it")

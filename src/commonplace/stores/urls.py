@@ -7,7 +7,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, unquote
 
 from commonplace.wire.canonical import sha256_hex
 from commonplace.wire.errors import OperatorActionRequired, ValidationError
@@ -40,6 +40,8 @@ _LOGIN = r"(?:[^\s/?#%@]|%(?!00)[0-9A-Fa-f]{2})*@"
 _HOST = r"(?:\[[^\]\s@/]*\]|[^\s@/:,\[\]]*)(?::\d*)?"
 _PLACE = re.compile(rf"(?:{_LOGIN})?{_HOST}(?:,{_HOST})*(?:/[^@]*)?\Z")
 _SECRET = re.compile(r"(?i)(key|token|password|secret)=[^&]*")
+# libpq's sslkey is the path of a file.
+_SECRET_GIVEN = re.compile(r"(?i)(?:(?<!ssl)key|token|password|secret)=[^&]|://[^&/]*:[^&/]*@|\bcp_[a-z0-9]+_")
 
 
 @dataclass(slots=True, frozen=True)
@@ -68,6 +70,17 @@ def shown_url(url: str) -> str:
     address, mark, query = place[len(login + at) :].partition("?")
     query = re.sub(r"://[^&]*@", "://…@", _SECRET.sub(r"\1=…", query))
     return f"{scheme}{slashes}{'…@' if at else ''}{address}{mark}{query}"
+
+
+def holds_secret(url: str) -> bool:
+    """Whether a password or a token is in it, not only the name of a variable that holds one."""
+    place = url.partition("://")[2]
+    authority = re.split("[/?#]", place, maxsplit=1)[0]
+    # A password that is not percent-encoded may go on behind the authority, and behind a space in what seems to be
+    # another URL: rather too much is refused than too little.
+    login = authority.rpartition("@")[0] if "@" in authority else authority
+    has_password = "@" in place and ":" in login if has_scheme(url) else "@" in url
+    return has_password or _SECRET_GIVEN.search(unquote(url)) is not None
 
 
 def has_scheme(url: str) -> bool:

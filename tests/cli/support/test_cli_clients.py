@@ -71,6 +71,21 @@ def test_toml_that_is_laid_out_otherwise_is_left_alone(before: str) -> None:
     assert "[mcp_servers.commonplace]" in refused.value.message
 
 
+@pytest.mark.parametrize("quotes", ['"""', "'''"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_heading_within_a_toml_string_is_none(quotes: str, line_end: str) -> None:
+    client = CLIENTS["codex"]
+    said = ['# don\'t read """ here', "notes = QQQ", "[mcp_servers.commonplace]", 'it\'s "fine"\u2028x', "QQQ", ""]
+    before = line_end.join(said).replace("QQQ", quotes)
+    after = with_server(client, SERVER, before, PATH)
+    assert with_server(client, SERVER, after, PATH) == after
+    assert client_settings.made_from(client, "commonplace", after, before)
+    assert without_server(client, "commonplace", after, PATH) == before
+    more = f"{after}{line_end}[other]{line_end}b = {quotes}{line_end}[c]{line_end}{quotes}{line_end}"
+    kept = tomllib.loads(without_server(client, "commonplace", more, PATH))
+    assert kept == {**tomllib.loads(before), "other": {"b": "[c]\n"}}
+
+
 def test_toml_with_dotted_keys_is_added_to() -> None:
     after = with_server(CLIENTS["codex"], SERVER, 'mcp_servers.other.command = "x"\n[tools]\nweb = true\n', PATH)
     assert tomllib.loads(after)["tools"] == {"web": True}
@@ -144,6 +159,30 @@ def test_settings_that_cannot_be_changed_safely_are_left_alone(text: str) -> Non
     with pytest.raises((Conflict, NotFound)) as refused_too:
         without_server(CLIENTS["cursor"], "commonplace", text, PATH)
     assert "add" not in str(refused_too.value)
+
+
+@pytest.mark.parametrize("comment", ["", "// mine\n"])
+def test_what_is_not_on_the_way_to_the_servers_is_not_looked_at_piece_by_piece(
+    monkeypatch: pytest.MonkeyPatch, comment: str
+) -> None:
+    """Claude Code keeps what was typed in its settings, which have megabytes then."""
+    projects = {f"/p{n}": {"history": [{"display": f"{k}", "pasted": {}} for k in range(20)]} for n in range(20)}
+    text = comment + json.dumps({"projects": projects, "mcpServers": {"other": {"command": "x"}}}, indent=2)
+    decoded = 0
+
+    def raw_decode(self: json.JSONDecoder, source: str, idx: int = 0) -> Any:
+        nonlocal decoded
+        value, end = really(self, source, idx)
+        decoded += end - idx
+        return value, end
+
+    really = json.JSONDecoder.raw_decode
+    monkeypatch.setattr(json.JSONDecoder, "raw_decode", raw_decode)
+    client = CLIENTS["claude-code"]
+    after = with_server(client, SERVER, text, PATH)
+    assert without_server(client, "commonplace", after, PATH) == text
+    assert client_settings.made_from(client, "commonplace", after, text)
+    assert decoded < 20 * len(text)
 
 
 def test_a_server_that_is_not_there_cannot_be_taken_out() -> None:

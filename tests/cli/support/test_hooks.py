@@ -57,6 +57,40 @@ def test_they_are_taken_out_and_the_rest_says_the_same(text: str) -> None:
     assert kept.get("hooks", {}) == was.get("hooks", {}) or (not was.get("hooks") and "hooks" not in kept)
 
 
+GUARDED = """{
+  "model": "opus",
+  "hooks": {
+    // what runs when it stops
+    "Stop": [
+      // my own guard
+      {"hooks": [{"type":  "command", "command": "guard"}]} // never without it
+      /* nothing else yet */
+    ],
+    "SessionEnd": [ /* empty on purpose */ ],
+    "PreCompact": [{"hooks": [ // mine
+        {"type": "prompt"}, // and this
+    ]}, // that is all
+    ]
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("text", [GUARDED, GUARDED.replace("\n", "\r\n"), *SETTINGS[5:]])
+def test_only_what_is_ours_comes_and_goes(text: str) -> None:
+    added = hooks.with_hooks(text, PROGRAM, PATH)
+    assert added.count("capture --hook") == len(hooks.EVENTS)
+    changed = hooks.without_hooks(added.replace('"model": "opus"', '"model": "sonnet"'), PATH)
+    assert changed.split() == text.replace('"model": "opus"', '"model": "sonnet"').split()
+
+
+def test_a_hook_of_theirs_beside_ours_stays_with_its_comment() -> None:
+    ours = json.dumps({"type": "command", "command": PROGRAM})
+    text = '{"hooks": {"Stop": [{"matcher": "", "hooks": [\n  // mine\n  %s,\n  %s\n]}]}}'
+    expected = '{"hooks": {"Stop": [{"matcher": "", "hooks": [\n  // mine\n  %s\n]}]}}'
+    assert hooks.without_hooks(text % (OTHERS, ours), PATH) == expected % OTHERS
+
+
 def test_put_in_twice_they_are_there_once() -> None:
     once = hooks.with_hooks(SETTINGS[-1], "/old/commonplace capture --hook", PATH)
     twice = hooks.with_hooks(once, PROGRAM, PATH)
@@ -83,7 +117,17 @@ def test_ours_are_told_from_those_of_a_program_that_captures_as_well(program: st
         hooks.without_hooks(text, PATH)
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"hooks": 3}', '{"hooks": {"Stop": {}}}', '{"hooks": {}, "hooks": {}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "{",
+        '{"hooks": 3}',
+        '{"hooks": {"Stop": {}}}',
+        '{"hooks": {}, "hooks": {}}',
+        '{"hooks": {"Stop": [], "Stop": []}}',
+    ],
+)
 def test_what_is_not_understood_is_left_alone(text: str) -> None:
     with pytest.raises(Conflict, match="was left alone"):
         hooks.with_hooks(text, PROGRAM, PATH)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from commonplace.cli import OK, run_command
+from commonplace.cli import OK, open_closed_streams, run_command
 
 COMMANDS = dict.fromkeys(("store", "search", "get", "delete", "list", "status", "agent-status"), "Commands")
 
@@ -30,6 +30,7 @@ def command(args: Sequence[str] = ()) -> Any:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run one verb: 0 it worked, 1 the user's mistake or a missing id, 2 a backend's failure."""
+    open_closed_streams()
     given = [*(sys.argv[1:] if args is None else args)] or ["--help"]  # `list` in here may be the module of that verb
     if given in (["--version"], ["-V"]):
         from commonplace.__about__ import __version__

@@ -54,8 +54,8 @@ def made_from(client: McpClient, name: str, text: str, original: str) -> bool:
     """Whether these settings are exactly what adding their server to the original made of it."""
     try:
         if client.style == "toml":
-            at, after = client_toml.table_lines(client, name, text)
-            return client_toml.with_table(original, "".join(text.splitlines(keepends=True)[at:after]), original) == text
+            start, end = client_toml.table_span(client, name, text)
+            return client_toml.with_table(original, text[start:end], original) == text
         where = _places(client, before := _settings(original), name)[0]
         if name in (_value_at(before, where) or {}):
             return False

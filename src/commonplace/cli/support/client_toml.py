@@ -11,6 +11,11 @@ from typing import Any
 from commonplace.cli.support.clients import McpClient, McpServer, entry
 from commonplace.wire.errors import Conflict
 
+# A string of several lines may end in quotes of its own. The others are here so that no quote in them begins one.
+_STRING_OR_COMMENT = re.compile(
+    r""""{3}(?:\\.|[^\\])*?"{3,5}|'{3}.*?'{3,5}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|\#[^\n]*""", re.DOTALL
+)
+
 
 def checked(client: McpClient, name: str, text: str, after: str, wanted: dict[str, Any] | None) -> str:
     """Never write settings that say something else than meant: a list over several lines or a table on one is not told
@@ -61,23 +66,30 @@ def without_table(client: McpClient, name: str, text: str, path: Path) -> str:
         raise Conflict(f"{path} is not valid TOML ({error}); fix it first, or use --print") from None
     if not isinstance(known, dict) or name not in known:
         return text
-    lines = text.splitlines(keepends=True)
     try:
-        at, after = table_lines(client, name, text)
+        start, end = table_span(client, name, text)
     except ValueError:
         raise Conflict(f"{path} has {name} written in another way; change it by hand, `--print` shows how") from None
-    before, rest = "".join(lines[:at]).rstrip("\r\n"), "".join(lines[after:])
+    before, rest = text[:start].rstrip("\r\n"), text[end:]
     line_end = "\r\n" if "\r\n" in text else "\n"
     return before + line_end * (2 if rest else 1) + rest if (before + rest).strip() else ""
 
 
-def table_lines(client: McpClient, name: str, text: str) -> tuple[int, int]:
-    """The first line of the server's table, and the one after its last."""
+def table_span(client: McpClient, name: str, text: str) -> tuple[int, int]:
+    """Where the server's table starts, and where it ends."""
     head = f"[{client.key}.{_key(name)}]"
-    lines = text.splitlines(keepends=True)
-    at = next((n for n, line in enumerate(lines) if line.split("#")[0].strip() == head), None)
-    if at is None:
-        raise ValueError("there is no such table")
     within = head.removesuffix("]") + "."  # its own tables, such as that of its variables
-    others = (n for n in range(at + 1, len(lines)) if lines[n].lstrip().startswith("[") and within not in lines[n])
-    return at, next(others, len(lines))
+    start = None
+    # What stands in a string of several lines is no heading, however much it looks like one.
+    for line in re.finditer(r"[^\n]*\n|[^\n]+", _STRING_OR_COMMENT.sub(_blank, text)):
+        if start is None and line[0].split("#")[0].strip() == head:
+            start = line.start()
+        elif start is not None and line[0].lstrip().startswith("[") and within not in line[0]:
+            return start, line.start()
+    if start is None:
+        raise ValueError("there is no such table")
+    return start, len(text)
+
+
+def _blank(found: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", "x", found[0]) if found[0].startswith(('"""', "'''")) else found[0]

@@ -73,31 +73,23 @@ def client_variables(environment: Mapping[str, str] = os.environ) -> tuple[tuple
 
 
 def _from_anywhere(store: str, variable: str) -> str:
-    """The URL as it is right in any folder; refused where it holds a password."""
+    """The URL as it is right in any folder; refused where it holds a secret."""
     from pathlib import Path
 
+    from commonplace.stores.urls import holds_secret
     from commonplace.wire.errors import ValidationError
 
     scheme, _, location = store.partition("://")
     if scheme in _FILE_STORES:
         relative = location and location != ":memory:" and not location.startswith("/")
         return f"{scheme}://{Path(location).expanduser().absolute()}" if relative else store
-    if _has_password(store):
+    if holds_secret(store):
         raise ValidationError(
-            f"{variable} has a password in it, which does not belong into a client's settings: write it as "
+            f"{variable} has a password or a token in it, which does not belong into a client's settings: write it as "
             "`store` into commonplace.toml in the data directory, unset the variable, and run this again",
             field="store",
         )
     return store
-
-
-def _has_password(url: str) -> bool:
-    from urllib.parse import urlsplit
-
-    try:
-        return urlsplit(url).password is not None
-    except ValueError:
-        return "@" in url
 
 
 def parse(args: Sequence[str]) -> McpArguments | None:
@@ -129,6 +121,6 @@ def start(arguments: McpArguments) -> int:
     if arguments.palace is not None:
         check_name(arguments.palace)
     config = configuration.load(data=arguments.data, agent=arguments.agent)
-    if sys.stdin is not None and sys.stdin.isatty():
+    if sys.stdin.isatty():
         print(_ON_TERMINAL, file=sys.stderr)
     return stdio.run(config, load_tool_set(arguments.tools), stdio.Options(arguments.palace, arguments.http))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import sys
@@ -39,7 +40,14 @@ def styled(text: str, style: str, stream: TextIO | None = None) -> str:
 
 def emit(document: Any) -> None:
     """One JSON document on stdout: on one line for programs, indented for people."""
-    _write(json.dumps(document, ensure_ascii=False, indent=2 if on_terminal() else None).translate(_ESCAPES))
+    # JSON is UTF-8 wherever programs exchange it; what is only ASCII is that in every encoding.
+    escaped = not _is_utf8(sys.stdout)
+    _write(json.dumps(document, ensure_ascii=escaped, indent=2 if on_terminal() else None).translate(_ESCAPES))
+
+
+def raw(text: str) -> None:
+    """To the letter, without a line end of our own."""
+    _write(text, end="")
 
 
 def line(text: str = "") -> None:
@@ -166,9 +174,14 @@ def size(count: int) -> str:
     return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
 
 
-def _write(text: str) -> None:
+def _is_utf8(stream: TextIO) -> bool:
+    encoding = getattr(stream, "encoding", None)
+    return encoding is None or codecs.lookup(encoding).name == "utf-8"
+
+
+def _write(text: str, end: str = "\n") -> None:
     try:
-        print(text)
+        print(text, end=end)
     except UnicodeEncodeError:  # a terminal that is not UTF-8, or text that is not quite Unicode
         encoding = sys.stdout.encoding or "ascii"
-        print(text.encode(encoding, "backslashreplace").decode(encoding))
+        print(text.encode(encoding, "backslashreplace").decode(encoding), end=end)
