@@ -94,6 +94,15 @@ def governed(memory: BlockingMemory) -> BlockingMemory:
 
 
 @pytest.fixture
+def strict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BlockingMemory]:
+    """A memory that keeps nothing of `NOT_KEPT`."""
+    monkeypatch.setenv("COMMONPLACE_REDACTION_MODE", "reject")
+    with SyncMemory(agent_id=AGENT, data=tmp_path / "strict", embedder="hashing") as memory:
+        memory.set_policies(RULES)
+        yield memory
+
+
+@pytest.fixture
 def documented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Any]]:
     """Runs the programs of a page in order, over a fresh folder, and gives the names they leave behind."""
 

@@ -117,6 +117,21 @@ def test_an_empty_file_and_blank_ends_stay_as_they_are(tool: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    "separator", ["\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"], ids=ascii
+)
+@pytest.mark.parametrize("end", ["", "\n"], ids=["no end of line", "an end of line"])
+def test_a_line_ends_where_it_does_in_a_view(ours: CommonplaceMemoryTool, separator: str, end: str) -> None:
+    call(ours, "create", path=NOTES, file_text=f"one{separator}still one\ntwo{end}")
+    call(ours, "insert", path=NOTES, insert_line=1, insert_text="between")
+    call(ours, "insert", path=NOTES, insert_line=3, insert_text=f"last{separator}line")
+    shown = call(ours, "view", path=NOTES).split("\n")[1:]
+    lines = [f"one{separator}still one", "between", "two", f"last{separator}line", ""]
+    assert shown == [f"{number:>6}\t{line}" for number, line in enumerate(lines, 1)]
+    with pytest.raises(ToolError, match="from 0 to 4"):
+        call(ours, "insert", path=NOTES, insert_line=5, insert_text="x")
+
+
+@pytest.mark.parametrize(
     ("command", "fields"),
     [
         ("create", {"path": NOTES, "file_text": "again"}),

@@ -12,6 +12,7 @@ from commonplace import SyncMemory
 from commonplace.integrations.access import MemoryAccess, PendingReview
 from commonplace.integrations.conversation import Conversation, Message
 from commonplace.wire.canonical import mint_id, minted_at
+from commonplace.wire.errors import Fault
 from commonplace.wire.times import DAY_MS
 
 
@@ -25,6 +26,9 @@ class Session:
 
     def say(self, *lines: str) -> None:
         self.memory.run(self.conversation.add([Message(line, "alice", {"line": line}) for line in lines]))
+
+    def replace(self, *lines: str) -> None:
+        self.memory.run(self.conversation.replace([Message(line, "alice", {"line": line}) for line in lines]))
 
     def stage(self, *lines: str) -> None:
         with pytest.raises(PendingReview):
@@ -154,3 +158,54 @@ def test_the_latest_are_found_behind_many_that_are_no_messages(memory: SyncMemor
     )
     assert session.read(1) == ["two"]
     assert session.pop() == "two"
+
+
+def test_replaced_messages_may_be_the_same_or_none_and_touch_no_other_session(memory: SyncMemory) -> None:
+    session = Session(memory)
+    other = memory.remember("not said", metadata={"session_id": "monday"})
+    session.replace("one", "one", "two")
+    assert session.read() == ["one", "one", "two"]
+    session.replace("two", "one")
+    assert session.read() == ["two", "one"]
+    session.replace()
+    assert session.read() == []
+    assert [each["id"] for each in memory.list()["memories"]] == [other.id]
+
+
+def test_a_replacement_that_is_broken_off_takes_nothing_away(
+    memory: SyncMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Session(memory)
+    session.say("one", "two")
+    kind = type(session.access.memory)
+
+    async def end(*args: Any, **named: Any) -> Any:
+        raise MemoryError  # which nobody is to catch
+
+    for step in ("remember_batch", "forget"):
+        with monkeypatch.context() as patched:
+            patched.setattr(kind, step, end)
+            with pytest.raises(MemoryError):
+                session.replace("three")
+        assert {"one", "two"} <= set(session.read()), step
+
+
+def test_a_replacement_of_what_must_not_be_forgotten_is_taken_back(memory: SyncMemory) -> None:
+    session = Session(memory)
+    session.say("one", "two")
+    memory.set_policies([{"name": "keep two", "action": "reject", "when": {"content": "two"}}])
+    with pytest.raises(Fault, match="keep two"):
+        session.replace("three")
+    assert session.read() == ["one", "two"]
+
+
+def test_a_replacement_whose_forgetting_waits_for_a_person_is_done_when_it_is_approved(memory: SyncMemory) -> None:
+    """Taking back what is new would leave nothing once the forgetting of the old is approved."""
+    session = Session(memory)
+    session.say("one", "two")
+    memory.set_policies([{"name": "ask about two", "action": "review", "when": {"content": "two"}}])
+    with pytest.raises(PendingReview):
+        session.replace("three")
+    assert session.read() == ["one", "two", "three"]
+    session.approve()
+    assert session.read() == ["three"]

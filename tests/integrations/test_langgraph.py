@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from adapter_cases import REJECTS, SECRET, STAGES
+from adapter_cases import NOT_KEPT, REJECTS, SECRET, STAGES
 
 from commonplace import SyncMemory
 from commonplace.blocking import BlockingMemory
@@ -142,6 +142,61 @@ def test_a_ttl_ends_an_item(ours: CommonplaceStore) -> None:
     ours.put(USERS, "soon", {"x": 1}, ttl=60)
     assert ours.get(USERS, "soon") is not None
     ours.put(USERS, "soon", {"x": 2}, ttl=None)
+    assert ours.get(USERS, "soon").value == {"x": 2}
+
+
+@pytest.mark.parametrize("before", [None, 60], ids=["for good", "with a ttl"])
+@pytest.mark.parametrize("after", [None, 90], ids=["then for good", "then with a ttl"])
+def test_a_put_says_anew_when_the_item_ends(
+    ours: CommonplaceStore, memory: BlockingMemory, before: float | None, after: float | None
+) -> None:
+    ours.put(USERS, "soon", {"x": 1}, ttl=before)
+    first = ours.get(USERS, "soon")
+    ours.put(USERS, "soon", {"x": 2}, ttl=after)
+    second = ours.get(USERS, "soon")
+    (kept,) = memory.list()["memories"]
+    assert (second.value, second.created_at) == ({"x": 2}, first.created_at), "the same item"
+    ends = kept.get("expires_at")
+    assert (ends is None) if after is None else (ends - kept["updated_at"]) / 60_000 == pytest.approx(after, abs=1)
+    assert len(memory.history(kept["id"])) == 2, "a replaced value stays in the history"
+
+
+@pytest.mark.parametrize("ttls", [(None, None), (None, 60), (60, None), (60, 60)], ids=str)
+@pytest.mark.parametrize("what", NOT_KEPT)
+def test_a_put_that_is_refused_leaves_the_item_as_it_was(
+    strict: BlockingMemory, what: str, ttls: tuple[float | None, float | None]
+) -> None:
+    store = CommonplaceStore(strict)
+    store.put(USERS, "food", {"text": "tea"}, ttl=ttls[0])
+    (before,) = strict.list()["memories"]
+    with pytest.raises(ValueError):
+        store.put(USERS, "food", {"text": NOT_KEPT[what]}, ttl=ttls[1])
+    assert store.get(USERS, "food").value == {"text": "tea"}
+    assert strict.list()["memories"] == [before]
+
+
+def test_a_ttl_that_is_over_at_once_is_refused_and_leaves_the_item(ours: CommonplaceStore) -> None:
+    ours.put(USERS, "food", {"likes": "tea"})
+    with pytest.raises(ValueError, match="expires_at"):
+        ours.put(USERS, "food", {"likes": "coffee"}, ttl=-1)
+    assert ours.get(USERS, "food").value == {"likes": "tea"}
+
+
+def test_an_item_that_ends_while_it_is_put_is_made_anew(
+    ours: CommonplaceStore, memory: BlockingMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours.put(USERS, "soon", {"x": 1}, ttl=60)
+    look = CommonplaceStore._find
+
+    async def look_and_end(self: CommonplaceStore, *where: Any) -> Any:
+        found = await look(self, *where)
+        if found is not None:
+            await memory.async_memory.forget(found["id"])
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(CommonplaceStore, "_find", look_and_end)
+        ours.put(USERS, "soon", {"x": 2}, ttl=60)
     assert ours.get(USERS, "soon").value == {"x": 2}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from adapter_cases import REJECTS, SECRET, STAGES
+from adapter_cases import NOT_KEPT, REJECTS, SECRET, STAGES
 
 from commonplace.blocking import BlockingMemory
 
@@ -166,6 +166,22 @@ def test_a_rule_stages_or_refuses_a_message(governed: BlockingMemory) -> None:
     assert conversation.get_all() == []
     conversation.put(ChatMessage(content=f"my key is {SECRET}"))
     assert SECRET not in str(conversation.get_all())
+
+
+@pytest.mark.parametrize("what", NOT_KEPT)
+def test_a_set_that_is_refused_leaves_the_session_as_it_was(strict: BlockingMemory, what: str) -> None:
+    conversation = CommonplaceMemory(strict, session_id="monday")
+    conversation.put_messages(MESSAGES)
+    before = strict.list()["memories"]
+    with pytest.raises(ValueError):
+        conversation.set(
+            [ChatMessage(content="hello"), ChatMessage(content=NOT_KEPT[what]), ChatMessage(content="you")]
+        )
+    assert conversation.get_all() == MESSAGES
+    with pytest.raises(ValueError):
+        asyncio.run(conversation.aset([ChatMessage(content=NOT_KEPT[what])]))
+    assert conversation.get_all() == MESSAGES
+    assert strict.list()["memories"] == before
 
 
 def test_the_program_in_the_documentation_runs(documented: Callable[[str], dict[str, Any]]) -> None:

@@ -28,7 +28,7 @@ class GatedHandler:
     """A speaker whose answers wait until they are let go."""
 
     def __init__(self, *, in_order: bool) -> None:
-        self.tool_set = SimpleNamespace(in_order=in_order, fallback=HANDSHAKE_VERSIONS[-1])
+        self.tool_set = SimpleNamespace(in_order=in_order, fallback=HANDSHAKE_VERSIONS[-1], tool=lambda name: None)
         self.begun: list[str] = []
         self.gates: dict[str, asyncio.Event] = {}
 

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from server_process import SECONDS, cli, command, environment
 
 from commonplace.config import load as configure
 from commonplace.serve.mcp import stdio
+from commonplace.serve.mcp.sessions import StdioSession
 from commonplace.serve.mcp.tools import McpSession, ToolSet
 from commonplace.serve.mcp.versions import HANDSHAKE_VERSIONS
 from commonplace.serve.protocols import load_tool_set
@@ -291,10 +292,20 @@ class Pipes:
     def server(self, data: Path, tools: ToolSet) -> stdio.StdioServer:
         return stdio.StdioServer(configure(data=data), tools, stdio.Options(), self.stdin, self.stdout)
 
-    def ask(self, method: str, **params: Any) -> bytes:
-        asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode() + b"\n"
+    def ask(self, method: str, id: Any = 1, /, **params: Any) -> bytes:
+        return self._write({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+
+    def notify(self, method: str, **params: Any) -> None:
+        self._write({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def _write(self, message: dict[str, Any]) -> bytes:
+        asked = json.dumps(message).encode() + b"\n"
         os.write(self.client_out, asked)
         return asked
+
+    def stop_reading(self) -> None:
+        os.close(self.client_in)
+        self.client_in = -1
 
     def hang_up(self) -> None:
         os.close(self.client_out)
@@ -303,7 +314,14 @@ class Pipes:
     @property
     def answer(self) -> Any:
         """None while there is none."""
-        return json.loads(os.read(self.client_in, 10_000)) if select.select([self.client_in], [], [], 0)[0] else None
+        return next(iter(self.answers), None)
+
+    @property
+    def answers(self) -> list[Any]:
+        """Those that have come since."""
+        if not select.select([self.client_in], [], [], 0)[0]:
+            return []
+        return [json.loads(line) for line in os.read(self.client_in, 65_536).splitlines()]
 
     def close(self) -> None:
         for descriptor in (self.stdin, self.client_out, self.client_in, self.stdout):
@@ -371,6 +389,148 @@ def test_a_call_that_was_begun_is_finished_and_answered(
 
     asyncio.run(asyncio.wait_for(serve(), SECONDS))
     assert json.loads(pipes.answer["result"]["content"][0]["text"]) == {"kept": True}
+
+
+CALLS = {
+    "commonplace": ("remember", {"content": "Alice moved to Lisbon"}),
+    "amp": ("amp_store", {"record": {"type": "note", "content": "Alice moved to Lisbon"}}),
+    "trusty": ("palace_create", {"name": "lisbon"}),
+}
+
+
+@pytest.fixture
+def slow_opening(monkeypatch: pytest.MonkeyPatch) -> Iterator[asyncio.Event]:
+    """The engine opens once it is set."""
+    may_open = asyncio.Event()
+    at_once = StdioSession._open
+
+    async def wait_and_open(self: StdioSession) -> Any:
+        await may_open.wait()
+        return await at_once(self)
+
+    monkeypatch.setattr(StdioSession, "_open", wait_and_open)
+    return may_open
+
+
+def _ask_and_hang_up(pipes: Pipes, tools: str, ids: Sequence[Any]) -> None:
+    name, arguments = CALLS[tools]
+    pipes.ask("initialize", **greeting("2025-11-25"))
+    for id in ids:
+        pipes.ask("tools/call", id, name=name, arguments=arguments)
+    pipes.hang_up()
+
+
+@pytest.mark.parametrize("tools", CALLS)
+def test_calls_that_wait_for_a_slow_opening_are_done_after_the_end_of_input(
+    tmp_path: Path,
+    pipes: Pipes,
+    watchdogs: list[Any],
+    slow_opening: asyncio.Event,
+    monkeypatch: pytest.MonkeyPatch,
+    tools: str,
+) -> None:
+    monkeypatch.setattr(stdio, "GRACE_SECONDS", SECONDS)  # however busy this machine is
+
+    async def serve() -> None:
+        running = asyncio.create_task(pipes.server(tmp_path, load_tool_set(tools)).run())
+        _ask_and_hang_up(pipes, tools, [2, "three"])
+        while not watchdogs:
+            await asyncio.sleep(0)
+        slow_opening.set()
+        await running
+
+    asyncio.run(asyncio.wait_for(serve(), SECONDS))
+    answers = pipes.answers
+    assert sorted(str(answer["id"]) for answer in answers) == ["1", "2", "three"]
+    assert all("result" in answer and not answer["result"].get("isError") for answer in answers), answers
+
+
+@pytest.mark.parametrize("tools", CALLS)
+@pytest.mark.parametrize("number", [None, signal.SIGTERM], ids=["EOF", "SIGTERM"])
+def test_what_is_not_done_in_time_is_answered_once_and_stopped(
+    tmp_path: Path,
+    pipes: Pipes,
+    watchdogs: list[Any],
+    slow_opening: asyncio.Event,
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals | None,
+    tools: str,
+) -> None:
+    """Also a second one under the same id and one whose turn has not come; not one that was cancelled."""
+    monkeypatch.setattr(stdio, "GRACE_SECONDS", 0)
+    name, arguments = CALLS[tools]
+    ids = [2, "three", "three", 0.5, "e9be1d34-3c3f-4a40-9d0b-8d4b2f9f9f5e"]
+
+    async def serve() -> list[Any]:
+        offered = load_tool_set(tools)._replace(finish_seconds=0)
+        running = asyncio.create_task(pipes.server(tmp_path, offered).run())
+        for id in [*ids, "cancelled"]:
+            pipes.ask("tools/call", id, name=name, arguments=arguments)
+        pipes.notify("notifications/cancelled", requestId="cancelled")
+        pipes.ask("ping", "last")
+        if number is None:
+            pipes.hang_up()
+        else:
+            while select.select([pipes.stdin], [], [], 0)[0]:  # all of them are read before the signal
+                await asyncio.sleep(0)
+            os.kill(os.getpid(), number)
+        answers: list[Any] = []
+        while len(answers) <= len(ids):  # while the engine still opens
+            answers += pipes.answers
+            await asyncio.sleep(0)
+        slow_opening.set()
+        await running
+        return answers + pipes.answers
+
+    answers = asyncio.run(asyncio.wait_for(serve(), SECONDS))
+    assert sorted(str(answer["id"]) for answer in answers) == sorted(map(str, [*ids, "last"]))
+    said = f"{name}: {stdio.STOPPED}" if tools == "trusty" else stdio.STOPPED
+    stopped = [answer["error"] for answer in answers if "error" in answer and answer["id"] != "last"]
+    assert stopped == [{"code": -32603, "message": said}] * len(ids)
+
+
+def test_an_id_that_could_be_a_secret_is_not_repeated_unseen(
+    tmp_path: Path, pipes: Pipes, slow_opening: asyncio.Event
+) -> None:
+    async def serve() -> list[Any]:
+        offered = load_tool_set("commonplace")._replace(finish_seconds=0)
+        running = asyncio.create_task(pipes.server(tmp_path, offered).run())
+        pipes.ask("tools/call", "AKIA" + "QWERTYUIOPASDFGH", name="list", arguments={})
+        pipes.hang_up()
+        while not (answers := pipes.answers):
+            await asyncio.sleep(0)
+        slow_opening.set()
+        await running
+        return answers + pipes.answers
+
+    (answer,) = asyncio.run(asyncio.wait_for(serve(), SECONDS))
+    assert (answer["id"], answer["error"]["code"]) == (None, -32603)
+
+
+@pytest.mark.parametrize("tools", CALLS)
+@pytest.mark.parametrize("reads", [True, False], ids=["answers are read", "nobody reads"])
+def test_how_long_requests_may_take_at_the_end(
+    tmp_path: Path, pipes: Pipes, watchdogs: list[Any], slow_opening: asyncio.Event, tools: str, reads: bool
+) -> None:
+    async def serve() -> None:
+        running = asyncio.create_task(pipes.server(tmp_path, load_tool_set(tools)).run())
+        if not reads:
+            pipes.stop_reading()
+        name, arguments = CALLS[tools]
+        pipes.ask("tools/call", name=name, arguments=arguments)
+        pipes.hang_up()
+        while not watchdogs:
+            await asyncio.sleep(0)
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        slow_opening.set()
+        await running
+
+    asyncio.run(asyncio.wait_for(serve(), SECONDS))
+    waits = [watchdog.interval for watchdog in watchdogs]
+    assert waits[-1] < 2, "a signal after the end of input ends it as fast as one before"
+    assert waits[:-1] == ([] if tools == "trusty" or not reads else [pytest.approx(10.6)])
 
 
 def test_64_calls_are_worked_on_at_once_and_the_next_when_one_is_done(tmp_path: Path, pipes: Pipes) -> None:
@@ -525,9 +685,11 @@ def test_it_ends_while_the_model_is_at_work(tmp_path: Path) -> None:
     with run_mcp(tmp_path / "data", **settings) as one:
         one.greet()
         one.call("remember", content="quick")
-        one.send("tools/call", {"name": "remember", "arguments": {"content": "slow"}})
+        slow = one.send("tools/call", {"name": "remember", "arguments": {"content": "slow"}})
         assert one.result("ping") == {}
-        assert one.hang_up() == 0
+        assert one.signal(signal.SIGTERM) == 0
+        answer = one.read()
+        assert (answer["id"], answer["error"]["code"]) == (slow, -32603)
     assert [m["content"] for m in cli(tmp_path / "data", "list")["memories"]] == ["quick"]
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from itertools import count
 from typing import Any, cast
 from uuid import NAMESPACE_URL, uuid5
@@ -37,6 +38,15 @@ def require_done(answer: Any) -> None:
     said = answer if isinstance(answer, dict) else vars(answer)
     if said.get("pending_approval"):
         raise PendingReview(said.get("review_id"), said.get("approval_url"))
+
+
+def _ids(outcomes: Sequence[RememberResponse | Fault]) -> list[str]:
+    """Of a batch; raises for the first that was refused or staged."""
+    for outcome in outcomes:
+        if isinstance(outcome, Fault):
+            raise outcome
+        require_done(outcome)
+    return [outcome.id for outcome in outcomes if not isinstance(outcome, Fault)]
 
 
 class MemoryAccess:
@@ -96,15 +106,33 @@ class MemoryAccess:
 
     async def remember_all(self, drafts: Sequence[dict[str, Any]]) -> list[str]:
         """Keeps all that may be kept, and gives their ids; or raises for the first that may not."""
-        chunks = [drafts[start : start + MAX_PAGE] for start in range(0, len(drafts), MAX_PAGE)]
-        outcomes = [each for chunk in chunks for each in await self.memory.remember_batch(chunk)]
-        ids = []
-        for outcome in outcomes:
-            if isinstance(outcome, Fault):
-                raise outcome
-            require_done(outcome)
-            ids.append(outcome.id)
-        return ids
+        return _ids([each async for chunk in self._remember(drafts) for each in chunk])
+
+    async def remember_all_or_none(self, drafts: Sequence[dict[str, Any]]) -> list[str]:
+        """Keeps all of them, and gives their ids; or takes back those it kept, and raises for the first that may not be
+        kept. What waits for a person goes on waiting."""
+        outcomes: list[RememberResponse | Fault] = []
+        try:
+            async for chunk in self._remember(drafts):
+                outcomes += chunk
+                _ids(outcomes)  # raises before more is written that would be taken back
+        except (Fault, PendingReview):
+            kept = [each for each in outcomes if not isinstance(each, Fault)]
+            await self.take_back([each.id for each in kept if not each.pending_approval])
+            raise
+        return _ids(outcomes)
+
+    async def take_back(self, ids: Sequence[str]) -> None:
+        """Forgets what was written by an operation that was refused in the end; the caller raises that refusal, and
+        this adds none of its own."""
+        if ids:
+            with suppress(Fault):
+                reason = "part of a write that was refused"
+                await self.memory.forget(list(ids), reason=reason, agent_id=self.agent_id)
+
+    async def _remember(self, drafts: Sequence[dict[str, Any]]) -> AsyncIterator[Sequence[RememberResponse | Fault]]:
+        for start in range(0, len(drafts), MAX_PAGE):
+            yield await self.memory.remember_batch(drafts[start : start + MAX_PAGE])
 
     async def create_once(
         self, place: str, draft: dict[str, Any], find: Callable[[], Awaitable[dict[str, Any] | None]]

@@ -81,7 +81,8 @@ class MemoryFiles:
     async def insert(self, command: Any) -> str:
         path, at = _checked(command.path), command.insert_line
         file = await self._require_file(path)
-        lines = _text(file).splitlines(keepends=True)
+        # Only at "\n", by which a view numbers lines: splitlines would also cut at form feeds, U+2028 and others.
+        lines = re.findall(r"[^\n]*\n|[^\n]+", _text(file))
         if not 0 <= at <= len(lines):
             raise ValidationError(f"insert_line must be from 0 to {len(lines)}, not {at}: {path} has so many lines.")
         if lines and not lines[-1].endswith("\n"):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from commonplace.integrations.access import MemoryAccess, require_done
 from commonplace.interface.base import check_ids
 from commonplace.wire.canonical import minted_at
-from commonplace.wire.errors import NotFound, Unavailable
+from commonplace.wire.errors import Fault, NotFound, Unavailable
 from commonplace.wire.models import ForgetResponse
 from commonplace.wire.record import MAX_PAGE
 
@@ -39,6 +39,22 @@ class Conversation:
     async def add(self, messages: Sequence[Message]) -> None:
         """Keeps all that may be kept; then raises for the first that may not."""
         await self._access.remember_all([self._draft(message) for message in messages])
+
+    async def replace(self, messages: Sequence[Message]) -> None:
+        """These instead of all that are there, or, where one of them may not be kept, all that are there as they were.
+
+        The others are forgotten last: a process that ends halfway leaves both, never neither."""
+        old = [memory["id"] async for memory in self._access.list_own(self._filter)]
+        new = await self._access.remember_all_or_none([self._draft(message) for message in messages])
+        if not old:
+            return
+        try:
+            gone = await self._access.memory.forget(old, agent_id=self._access.agent_id)
+        except Fault:
+            await self._access.take_back(new)
+            raise
+        # Where this waits for a person the new ones stay: they are all that is left once it is approved.
+        _require_all(gone)
 
     async def messages(self, limit: int | None = None) -> list[dict[str, Any]]:
         """The latest, as the framework wrote them, the oldest first."""

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from commonplace.integrations.access import AnyMemory, MemoryAccess, PendingReview, require_done
 from commonplace.integrations.framework import framework
-from commonplace.wire.errors import Fault
+from commonplace.wire.errors import Fault, NotFound
 
 with framework("langgraph", "1.0", extra="langgraph"):
     from langgraph.store.base import (
@@ -113,13 +113,20 @@ class CommonplaceStore(BaseStore):
             },
         }
         text = _text(op.value, self._fields if op.index in (None, False) else op.index) or op.key
-        if known is not None and op.ttl is None and known.get("expires_at") is None:
-            changed = await memory.update(known["id"], content=text, metadata=kept, agent_id=self._access.agent_id)
-            require_done(changed)
-            return
-        if known is not None:  # a memory's expiry is set when it is written
-            await self._forget(known, "written anew by the LangGraph store")
         ends = None if op.ttl is None else int(datetime.now(UTC).timestamp() * 1000 + op.ttl * _MINUTE_MS)
+        if known is not None:
+            # In place, its expiry, too: were it forgotten first, a put that is refused would have taken it away.
+            expiry = {"remove_expiry": True} if ends is None else {"expires_at": ends}
+            try:
+                changed = await memory.update(
+                    known["id"], content=text, metadata=kept, agent_id=self._access.agent_id, **expiry
+                )
+            except NotFound:  # it has expired, or another process has deleted it, since it was looked for
+                if await self._find(op.namespace, op.key) is not None:
+                    raise
+            else:
+                require_done(changed)
+                return
         kept["langgraph"]["creation"] = str(uuid4())  # of two with the same value, too, one is the creator
         draft = {"content": text, "metadata": kept, "expires_at": ends, "source": "langgraph", **self._access.scope}
         made = await self._access.create_once(

@@ -103,10 +103,10 @@ class CommonplaceMemory(BaseMemory):
         await self._access.run(self._conversation.add(_drafts(messages)))
 
     def set(self, messages: list[ChatMessage]) -> None:
-        self._access.wait(self._replace(messages))
+        self._access.wait(self._conversation.replace(_drafts(messages)))
 
     async def aset(self, messages: list[ChatMessage]) -> None:
-        await self._access.run(self._replace(messages))
+        await self._access.run(self._conversation.replace(_drafts(messages)))
 
     def reset(self) -> None:
         self._access.wait(self._conversation.clear())
@@ -116,10 +116,6 @@ class CommonplaceMemory(BaseMemory):
 
     def close(self) -> None:
         self._access.close()
-
-    async def _replace(self, messages: list[ChatMessage]) -> None:
-        await self._conversation.clear()
-        await self._conversation.add(_drafts(messages))
 
 
 class CommonplaceMemoryBlock(BaseMemoryBlock[str]):

@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from commonplace.serve.json_rpc import INVALID_REQUEST, SECRET_ID, JsonRpcError
+from commonplace.serve.json_rpc import INTERNAL_ERROR, INVALID_REQUEST, SECRET_ID, JsonRpcError
 from commonplace.serve.mcp.handler import WAITING, McpHandler, may_repeat
 from commonplace.serve.mcp.messages import decode, is_answer, is_plain
 from commonplace.serve.mcp.sessions import StdioSession
@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 
 #: Requests worked on at once; while there are as many, nothing more is read.
 MAX_IN_FLIGHT = 64
-#: How long what is in flight may take once the client is gone, and how long all of stopping may.
+#: How long what is in flight may take once the client is gone, and how long closing may after that.
 GRACE_SECONDS = 1.2
-STOP_SECONDS = 1.8
+CLOSE_SECONDS = 0.6
 #: What is heavy waits for the handshake; when there is none for so long, it waits no more.
 HANDSHAKE_FIRST_SECONDS = 0.5
+STOPPED = "stopped before it was done; what it was to write may not have been kept"
 
 
 class Options(NamedTuple):
@@ -52,8 +53,10 @@ class Connection:
         self._limit = limit
         self._version = handler.tool_set.fallback
         self._turns = asyncio.Semaphore(MAX_IN_FLIGHT)
-        self.in_flight: set[asyncio.Task[None]] = set()
+        #: Each with what it is answered with where it is not done in time; None: nothing.
+        self.in_flight: dict[asyncio.Task[None], Document | None] = {}
         self._by_id: dict[Any, asyncio.Task[None]] = {}  # the last with that id: a client may use one twice
+        self._has_ended = False
         self.has_answered = False  # whether the handshake is over, so that heavy things may be loaded
 
     def receive(self, line: bytes) -> None:
@@ -69,7 +72,9 @@ class Connection:
             self._handle_notification(method, params)
             return
         if self._must_wait or method in WAITING or not (is_plain(id) and is_plain(method)):
-            self._start(id, lambda: self._respond(id, method, params))
+            # Whether another id may be repeated is found out once there is an engine.
+            unfinished = self._unfinished(id if is_plain(id) else None, method, params)
+            self._start(id, lambda: self._respond(id, method, params), unfinished)
         else:  # done before the next line is looked at
             _run_without_waiting(self._respond(id, method, params))
 
@@ -78,7 +83,7 @@ class Connection:
         """Whether what comes now must wait for what came before."""
         return self._handler.tool_set.in_order and bool(self.in_flight)
 
-    def _start(self, id: Any, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def _start(self, id: Any, work: Callable[[], Coroutine[Any, Any, None]], unfinished: Document) -> None:
         # All of them, not only the last: that one may be cancelled while those before it are still at work.
         before = list(self.in_flight) if self._must_wait else []
 
@@ -88,7 +93,7 @@ class Connection:
             await work()
 
         task = asyncio.create_task(work_in_turn())
-        self.in_flight.add(task)
+        self.in_flight[task] = unfinished
         self._by_id[id] = task
         task.add_done_callback(lambda done: self._done(id, done))
 
@@ -97,12 +102,12 @@ class Connection:
             self._send(error.response())
 
         if self._must_wait:
-            self._start(object(), send)
+            self._start(object(), send, error.response())
         else:
             self._send(error.response())
 
     def _done(self, id: Any, task: asyncio.Task[None]) -> None:
-        self.in_flight.discard(task)
+        self.in_flight.pop(task, None)
         if self._by_id.get(id) is task:
             del self._by_id[id]
 
@@ -111,12 +116,16 @@ class Connection:
             id = params.get("requestId")
             task = self._by_id.get(id) if isinstance(id, (str, int, float)) else None
             if task is not None:
+                self.in_flight[task] = None  # who cancels a request wants no answer
                 task.cancel()
 
     async def _respond(self, id: Any, method: str, params: Any) -> None:
         if not await may_repeat(self._session, id):
             self._send(JsonRpcError(INVALID_REQUEST, SECRET_ID).response())
             return
+        task = asyncio.current_task()
+        if task in self.in_flight:
+            self.in_flight[task] = self._unfinished(id, method, params)
         try:
             version = self._version
             if method != "initialize":
@@ -134,7 +143,23 @@ class Connection:
     def refuse_too_long(self) -> None:
         self._refuse(JsonRpcError(INVALID_REQUEST, f"a message may have at most {self._limit:,} bytes"))
 
+    def _unfinished(self, id: Any, method: str, params: Any) -> Document:
+        name = params.get("name") if method == "tools/call" and isinstance(params, dict) else None
+        tool = self._handler.tool_set.tool(name) if isinstance(name, str) else None
+        names_itself = tool is not None and tool.faults == "error"  # as all that such a tool refuses
+        return JsonRpcError(INTERNAL_ERROR, f"{name}: {STOPPED}" if names_itself else STOPPED).response(id)
+
+    def end(self) -> None:
+        """Answers what is not done yet, in the order in which it came, and stops it."""
+        for task, unfinished in list(self.in_flight.items()):
+            if unfinished is not None:
+                self._send(unfinished)
+            task.cancel()
+        self._has_ended = True
+
     def _send(self, document: Document) -> None:
+        if self._has_ended:  # a task may outlast its cancellation, and each request has one answer
+            return
         self._output.send(strict_json.encode(document) + b"\n")
 
 
@@ -159,7 +184,10 @@ class StdioServer:
         self._connection = Connection(McpHandler(tool_set, report), self._session, self._output, config.max_body)
         self._lines = LineSplitter(self._connection.receive, self._connection.refuse_too_long, config.max_body)
         self._input = InputStream(stdin, self._loop, self._received)
+        self._tool_set = tool_set
         self._stopping = asyncio.Event()
+        self._grace_over: asyncio.Future[None] = self._loop.create_future()
+        self._grace_timer: asyncio.TimerHandle | None = None
         self._opening: asyncio.Task[None] | None = None
         self._companion: Any = None
         self._companion_task: asyncio.Task[None] | None = None
@@ -176,21 +204,38 @@ class StdioServer:
         await self._stopping.wait()
         await self._shut_down()
 
-    def stop(self) -> None:
-        if not self._stopping.is_set():
-            self._stopping.set()
-            self._input.pause()
-            # Whatever hangs, in a library or a lock, the client is gone and so are we.
-            watchdog = threading.Timer(STOP_SECONDS, os._exit, (0,))
-            watchdog.daemon = True
-            watchdog.start()
+    def stop(self, grace: float | None = None) -> None:
+        """Finish what is in flight, which may take so long; said again, it can only become shorter."""
+        grace = GRACE_SECONDS if grace is None else grace
+        ends_at = self._loop.time() + grace
+        if self._grace_timer is not None and self._grace_timer.when() <= ends_at:
+            return
+        if self._grace_timer is not None:
+            self._grace_timer.cancel()
+        self._grace_timer = self._loop.call_at(ends_at, self._end_grace)
+        self._stopping.set()
+        self._input.pause()
+        # Whatever hangs, in a library or a lock, the client is gone and so are we.
+        watchdog = threading.Timer(grace + CLOSE_SECONDS, os._exit, (0,))
+        watchdog.daemon = True
+        watchdog.start()
+
+    def _end_grace(self) -> None:
+        if not self._grace_over.done():
+            self._grace_over.set_result(None)
+
+    def _stop_at_end_of_input(self) -> None:
+        """Who ends its requests here and still reads may be a pipe that waits for the answers, and the engine may not
+        even be imported yet. A client in a hurry sends a signal after it, or is gone, which ends this sooner."""
+        is_awaited = bool(self._connection.in_flight) and self._output.has_reader
+        self.stop(self._tool_set.finish_seconds if is_awaited else None)
 
     def _received(self, data: bytes | None) -> None:
         if self._stopping.is_set():
             return
         if data is None:
             self._lines.end()
-            self.stop()
+            self._stop_at_end_of_input()
             return
         self._lines.feed(data)
         if self._connection.has_answered and self._opening is None:
@@ -215,7 +260,9 @@ class StdioServer:
 
         configure_logs("warning")
         try:
-            (await self._session.engine()).start_lifecycle()
+            engine = await self._session.engine()
+            if not self._stopping.is_set():
+                engine.start_lifecycle()
         except Exception as error:  # said again, in words, to whoever calls a tool
             report("opening", error)
 
@@ -237,16 +284,20 @@ class StdioServer:
         except Exception as error:
             self.failure = error
         finally:
-            self.stop()
+            if not self._stopping.is_set():  # else it ends because the loop does, whose requests have their own time
+                self.stop()
 
     async def _shut_down(self) -> None:
         if self._companion is not None:
             self._companion.stop()
         working = [*self._connection.in_flight, *([self._companion_task] if self._companion_task else [])]
         if working:
-            await asyncio.wait(working, timeout=GRACE_SECONDS)
-        for task in [*self._connection.in_flight, *([self._opening] if self._opening else [])]:
-            task.cancel()
+            all_done: asyncio.Future[Any] = asyncio.gather(*working, return_exceptions=True)
+            await asyncio.wait((all_done, self._grace_over), return_when=asyncio.FIRST_COMPLETED)
+        self.stop()  # closing has only the short time, however long the requests had
+        self._connection.end()
+        if self._opening is not None:
+            self._opening.cancel()
         while not self._output.is_drained:
             await asyncio.sleep(0.01)  # the watchdog ends this when nobody reads
         await self._session.close()

@@ -126,6 +126,15 @@ class OutputStream:
     def is_drained(self) -> bool:
         return not self._waiting or self._closed
 
+    @property
+    def has_reader(self) -> bool:
+        """Whether the other end is open, as far as the system tells."""
+        if self._closed or not hasattr(select, "poll"):  # Windows
+            return not self._closed
+        poll = select.poll()
+        poll.register(self._fd, 0)  # which reports what is wrong with it, and nothing else
+        return not poll.poll(0)
+
     def _write(self) -> None:
         try:
             while self._waiting and self._is_writable():

@@ -131,6 +131,8 @@ class ToolSet(NamedTuple):
     invalid_params: int = INVALID_PARAMS
     #: Whether requests on stdio are done one after the other, each answered before the next is begun.
     in_order: bool = False
+    #: How long requests on stdio may take once stdin has ended; None: as long as after a signal.
+    finish_seconds: float | None = 10.0
 
     def tool(self, name: str) -> Tool | None:
         return next((tool for tool in self.tools if tool.name == name), None)

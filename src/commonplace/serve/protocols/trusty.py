@@ -63,6 +63,7 @@ TOOLS = mcp.ToolSet(
     unknown_tool=lambda name: (INTERNAL_ERROR, f"unknown tool: {name}"),
     invalid_params=INTERNAL_ERROR,
     in_order=True,
+    finish_seconds=None,  # its guide has the process gone within two seconds, also at the end of stdin
 )
 
 
