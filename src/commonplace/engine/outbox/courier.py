@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from commonplace.engine.outbox.deliveries import Change
-from commonplace.engine.outbox.replicas import Replica, StoreRefused, StoreSkipped, delete_copies
+from commonplace.engine.outbox.replicas import Replica, StoreRefused, StoreSkipped, StoreUnreachable, delete_copies
 from commonplace.stores.base import Entry, Store
 from commonplace.wire.errors import Unavailable
 
@@ -18,6 +18,7 @@ log = logging.getLogger("commonplace.stores")
 GROUP = 200
 _REMEMBERED = 10_000
 DOUBT_MS = 60_000  # for which a write that was not confirmed may still arrive
+SPLIT_SECONDS = 30.0  # for finding what a store cannot take in a group: the lease of it must not run out meanwhile
 
 #: Told what was delivered (with the sequence of each), what was not and why, and until when a write that was not
 #: confirmed may still arrive.
@@ -89,8 +90,11 @@ class Courier:
 
     async def _run(self) -> None:
         while self._waiting:
-            tenant = next(iter(self._waiting))[0]
-            keys = [key for key in self._waiting if key[0] == tenant][:GROUP]
+            ordered = sorted(
+                self._waiting, key=lambda key: self._waiting[key].change.entry is not None
+            )  # erasures first
+            tenant = ordered[0][0]
+            keys = [key for key in ordered if key[0] == tenant][:GROUP]
             group = [self._waiting.pop(key) for key in keys]
             self._sending = frozenset(keys)
             try:
@@ -122,22 +126,11 @@ class Courier:
     async def _deliver(self, tenant: str, changes: Sequence[Change]) -> dict[str, str]:
         """By id, why it was not delivered."""
         fresh = [c for c in changes if c.seq >= self._sent.get((tenant, c.id), 0)]  # the others are overtaken
-        failed: dict[str, str] = {}
-        try:
-            # What it keeps is known for certain now that it is open.
-            await self._call(lambda store: _send(store, tenant, [as_kept(self.replica, each) for each in fresh]))
-        except StoreRefused as fault:
-            if len(fresh) > 1:  # one of them may be what it cannot take: the others must not wait for it
-                for change in fresh:
-                    failed |= await self._deliver(tenant, [change])
-                return failed
-            failed = {change.id: fault.summary for change in fresh}
-        except Unavailable as fault:
-            self.fault = fault
-            failed = {change.id: fault.summary for change in fresh}
-            if not isinstance(fault, StoreSkipped):
-                self._doubt(tenant, fresh)
-        failed = self._in_doubt(tenant, fresh) | failed
+        kept = [as_kept(self.replica, change) for change in fresh]
+        # An erasure depends on no write: those that the store does not take would keep it waiting for ever.
+        failed = await self._send(tenant, [change for change in kept if change.entry is None])
+        failed |= await self._send(tenant, [change for change in kept if change.entry is not None])
+        failed = self._in_doubt(tenant, kept) | failed
         for change in fresh:
             if change.id not in failed:
                 self._sent[tenant, change.id] = change.seq
@@ -145,11 +138,49 @@ class Courier:
             del self._sent[next(iter(self._sent))]
         return failed
 
-    async def _call(self, verb: Callable[[Store], Awaitable[None]]) -> None:
-        if self._operator_timeout is None:
-            await self.replica.call(verb)
-        else:
+    async def _send(self, tenant: str, changes: Sequence[Change]) -> dict[str, str]:
+        """What fails as a whole though the store is there is halved until only what it cannot take is left, whatever
+        the breaker says: it was asked about the whole. By id, why it was not taken."""
+        failed: dict[str, str] = {}
+        parts, is_whole = [list(changes)] if changes else [], True
+        give_up_at = asyncio.get_running_loop().time() + SPLIT_SECONDS
+        while parts:
+            part = parts.pop(0)
+            try:
+                await self._call(tenant, part, is_whole)
+            except Unavailable as fault:
+                if not isinstance(fault, StoreRefused | StoreSkipped):
+                    self._doubt(tenant, part)
+                is_there = await self._is_there(fault, alone=is_whole and len(part) == 1)
+                if is_there and len(part) > 1 and asyncio.get_running_loop().time() < give_up_at:
+                    middle = len(part) // 2
+                    parts[:0] = [part[:middle], part[middle:]]
+                    is_whole = False
+                    continue
+                failed |= {change.id: fault.summary for change in part}
+                if not is_there:
+                    self.fault = fault
+                    failed |= {change.id: fault.summary for rest in parts for change in rest}
+                    break
+        return failed
+
+    async def _is_there(self, fault: Unavailable, *, alone: bool) -> bool:
+        """Whether what it was given is the reason. Products say that they are not available for either."""
+        if isinstance(fault, StoreRefused):
+            return True
+        return not (alone or isinstance(fault, StoreSkipped | StoreUnreachable)) and await self.replica.answers()
+
+    async def _call(self, tenant: str, changes: Sequence[Change], is_whole: bool) -> None:
+        async def verb(store: Store) -> None:
+            # What it keeps is known for certain now that it is open.
+            await _tell(store, tenant, [as_kept(self.replica, each) for each in changes])
+
+        if self._operator_timeout is not None:
             await self.replica.attempt(verb, seconds=self._operator_timeout)
+        elif is_whole:
+            await self.replica.call(verb, refusal_counts=False)
+        else:
+            await self.replica.attempt(verb)
 
     def _doubt(self, tenant: str, changes: Sequence[Change]) -> None:
         """The store may go on with what nobody waits for any more."""
@@ -170,9 +201,8 @@ def as_kept(replica: Replica, change: Change) -> Change:
     return replace(change, entry=None) if omitted else change
 
 
-async def _send(store: Store, tenant: str, changes: Sequence[Change]) -> None:
+async def _tell(store: Store, tenant: str, changes: Sequence[Change]) -> None:
     entries: list[Entry] = [change.entry for change in changes if change.entry is not None]
-    gone = {change.id: change.agent_id for change in changes if change.entry is None}
+    await delete_copies(store, tenant, {change.id: change.agent_id for change in changes if change.entry is None})
     if entries:
         await store.put(entries)
-    await delete_copies(store, tenant, gone)

@@ -170,21 +170,38 @@ class Outbox:
             return sum(counts)
 
     async def _run_replica(self, replica: Replica, tenants: Sequence[str]) -> int:
-        delivered = 0
+        if replica.breaker.is_open:
+            return 0
+        erasures: list[tuple[str, list[str]]] = []
+        writes: list[tuple[str, list[str]]] = []
         for tenant in tenants:
-            waiting = await self._core.primary.records(tenant, kind_of(replica.name))
-            courier, now = self._couriers[replica.name], self._core.clock()
+            waiting, now = await self._core.primary.records(tenant, kind_of(replica.name)), self._core.clock()
             due = [r.key for r in waiting if deliveries.is_due(r.value, None, now)]
+            live = await self._live(tenant, due)
+            erasures.append((tenant, [id for id in due if id not in live]))
+            writes.append((tenant, [id for id in due if id in live]))
+        delivered = 0
+        # Of every tenant first: writes that fail, of whichever, would open the breaker before an erasure has its turn.
+        for tenant, due in (*erasures, *writes):
             for start in range(0, len(due), GROUP):
                 if replica.breaker.is_open:
                     return delivered
                 # A second delivery beside one under way would arrive after what others do once that is settled.
-                idle = [id for id in due[start : start + GROUP] if not courier.holds(tenant, id)]
+                held = self._couriers[replica.name].holds
+                idle = [id for id in due[start : start + GROUP] if not held(tenant, id)]
                 failed = await self._redeliver(replica, tenant, idle, idle=True) if idle else 0
                 delivered += len(idle) - failed
                 if failed:
                     break
         return delivered
+
+    async def _live(self, tenant: str, ids: Sequence[str]) -> set[str]:
+        """Those of them that copies may be of."""
+        found, now = set[str](), self._core.clock()
+        for start in range(0, len(ids), GROUP):
+            held = await self._core.primary.get(tenant, ids[start : start + GROUP])
+            found.update(m.id for m in held if m.status == "live" and (m.expires_at is None or m.expires_at > now))
+        return found
 
     async def resend(
         self, replica: Replica, tenant: str, owners: Mapping[str, str], seconds: float, *, delete_first: bool = False

@@ -84,15 +84,20 @@ class Replica:
             with suppress(Exception):
                 await asyncio.wait_for(asyncio.shield(self._opening), seconds)
 
-    async def call(self, verb: Callable[[Store], Awaitable[T]], *, seconds: float | None = None) -> T:
+    async def call(self, verb: Callable[[Store], Awaitable[T]], *, refusal_counts: bool = True) -> T:
+        """Without `refusal_counts` the breaker does not take a refusal for a failure: a store that works may refuse a
+        delivery for what it carries, however often."""
         if not self.breaker.try_call():
             wait = max((self.breaker.retry_at or 0) - self.clock(), 0) / 1000
             failures = f"it failed {self.breaker.failures} times in a row, last: {self.breaker.error}"
             raise StoreSkipped(f"not asked for {wait:.0f} s more: {failures}")
         try:
-            return await self.attempt(verb, seconds=seconds)
+            return await self.attempt(verb)
         except Unavailable as fault:
-            self.breaker.failed(fault.summary)
+            if isinstance(fault, StoreRefused) and not refusal_counts:
+                self.breaker.refused(fault.summary)
+            else:
+                self.breaker.failed(fault.summary)
             raise
 
     async def attempt(self, verb: Callable[[Store], Awaitable[T]], *, seconds: float | None = None) -> T:
@@ -108,16 +113,20 @@ class Replica:
                 return await verb(await self._opened())
         except TimeoutError:
             what = "is still starting after" if self._store is None else "did not answer within"
-            raise Unavailable(f"it {what} {limit:g} s") from None
-        except Unavailable:
+            raise StoreUnreachable(f"it {what} {limit:g} s") from None
+        except Unavailable as fault:
+            if self._store is None:
+                raise StoreUnreachable(fault.summary) from None
             raise
         except Fault as fault:
+            if self._store is None:
+                raise StoreUnreachable(fault.summary) from None
             # What it says may quote a memory, and is shown to every tenant; of its opening it cannot.
-            raise StoreRefused(fault.summary if self._store is None else f"it refused: {fault.code}") from None
+            raise StoreRefused(f"it refused: {fault.code}") from None
         except Exception as error:  # a product's own: whatever it is, the others go on
-            kind = type(error).__name__
+            said = f"it failed: {type(error).__name__}"
             log.warning("%s failed: %s", self.name, kind_and_place(error))
-            raise StoreRefused(f"it failed: {kind}") from None
+            raise (StoreUnreachable(said) if self._store is None else StoreRefused(said)) from None
 
     async def probe(self) -> None:
         """Ask it how it is, so that `state` knows also of one that nothing was asked of yet. That it answers says
@@ -131,6 +140,14 @@ class Replica:
         else:
             # Degraded it works; and two servers with copies of each other's would call each other that forever.
             self._is_down = answer.get("status") == "down"
+
+    async def answers(self) -> bool:
+        """Whether it is there, says it itself now; what was asked of it before may have failed nevertheless."""
+        try:
+            answer = await self._ask(lambda store: store.health(), self.timeout)
+        except Unavailable:
+            return False
+        return answer.get("status") != "down"
 
     async def _opened(self) -> Store:
         if self._store is None:
@@ -164,6 +181,10 @@ class Replica:
 
 class StoreRefused(Unavailable):
     """The store is there and would not: what it was given, or its own state, is the reason."""
+
+
+class StoreUnreachable(Unavailable):
+    """Nobody answered in time, or it could not be opened: what it was given is not the reason."""
 
 
 class StoreSkipped(Unavailable):
