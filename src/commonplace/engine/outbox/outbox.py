@@ -31,6 +31,7 @@ log = logging.getLogger("commonplace.stores")
 
 LEASE_MS = 60_000  # for which one process has a delivery in hand, beyond what the store may take for it
 POLL_SECONDS = 5.0
+PASS_SECONDS = 60.0  # for one attempt at what is due: an erasure that has come due meanwhile goes first in the next
 _report: ContextVar[DeliveryReport | None] = ContextVar("delivery_report", default=None)
 
 
@@ -180,19 +181,20 @@ class Outbox:
             live = await self._live(tenant, due)
             erasures.append((tenant, [id for id in due if id not in live]))
             writes.append((tenant, [id for id in due if id in live]))
-        delivered = 0
+        delivered, courier = 0, self._couriers[replica.name]
+        stop_at = asyncio.get_running_loop().time() + PASS_SECONDS
         # Of every tenant first: writes that fail, of whichever, would open the breaker before an erasure has its turn.
         for tenant, due in (*erasures, *writes):
-            for start in range(0, len(due), GROUP):
-                if replica.breaker.is_open:
+            start = 0
+            while start < len(due):
+                if replica.breaker.is_open or asyncio.get_running_loop().time() > stop_at:
                     return delivered
+                # No more than goes out at once: the lease of what waits behind a slow group would run out.
+                claimed, start = due[start : start + courier.group_size], start + courier.group_size
                 # A second delivery beside one under way would arrive after what others do once that is settled.
-                held = self._couriers[replica.name].holds
-                idle = [id for id in due[start : start + GROUP] if not held(tenant, id)]
+                idle = [id for id in claimed if not courier.holds(tenant, id)]
                 failed = await self._redeliver(replica, tenant, idle, idle=True) if idle else 0
                 delivered += len(idle) - failed
-                if failed:
-                    break
         return delivered
 
     async def _live(self, tenant: str, ids: Sequence[str]) -> set[str]:
