@@ -49,16 +49,17 @@ class Replica:
         self._store: Store | None = None
         self._opening: asyncio.Task[Store] | None = None
         self._is_down = False  # as it last said itself
+        self._capabilities: frozenset[str] = frozenset()  # as they were last read
 
     @property
     def capabilities(self) -> frozenset[str]:
-        return frozenset() if self._store is None else frozenset(self._store.capabilities)
+        return frozenset() if self._store is None else self._capabilities
 
     def takes(self, type: str) -> bool:
         """Whether it is to keep memories of this type; of one that is not open yet nobody knows, so it is."""
         if self.attachment.types is not None and type not in self.attachment.types:
             return False
-        return self._store is None or type in self._store.capabilities
+        return self._store is None or type in self._capabilities
 
     def omits(self, memory: Memory) -> str | None:
         """Why it is not to have a copy of this memory, if it is not."""
@@ -134,7 +135,7 @@ class Replica:
         if self.breaker.is_open:
             return
         try:
-            answer = await self._ask(lambda store: store.health(), self.timeout)
+            answer = await self._ask(self._health, self.timeout)
         except Unavailable as fault:
             self.breaker.failed(fault.summary)
         else:
@@ -144,10 +145,18 @@ class Replica:
     async def answers(self) -> bool:
         """Whether it is there, says it itself now; what was asked of it before may have failed nevertheless."""
         try:
-            answer = await self._ask(lambda store: store.health(), self.timeout)
+            answer = await self._ask(self._health, self.timeout)
         except Unavailable:
             return False
         return answer.get("status") != "down"
+
+    async def _health(self, store: Store) -> Mapping[str, Any]:
+        answer: object = await store.health()
+        if not isinstance(answer, Mapping):
+            raise Unavailable("what it says of its health cannot be read")
+        with suppress(Unavailable):  # some know what their server can do once they have asked it
+            self._capabilities = read_capabilities(store)
+        return answer
 
     async def _opened(self) -> Store:
         if self._store is None:
@@ -157,8 +166,13 @@ class Replica:
         return self._store
 
     async def _open(self) -> Store:
-        self._store = await _in_daemon_thread(self.attachment.open)
-        return self._store
+        def opened() -> tuple[Store, frozenset[str]]:
+            store = self.attachment.open()
+            return store, read_capabilities(store)
+
+        store, self._capabilities = await _in_daemon_thread(opened)
+        self._store = store
+        return store
 
     async def close(self) -> None:
         if self._opening is not None and not self._opening.done():
@@ -189,6 +203,20 @@ class StoreUnreachable(Unavailable):
 
 class StoreSkipped(Unavailable):
     """It was not even asked."""
+
+
+def read_capabilities(store: Store) -> frozenset[str]:
+    """A product's own code: it may fail, or give anything. Read when a store is opened, and not in the middle of an
+    operation that is committed; taken for none, they would have what it holds deleted."""
+    why = "they are not a set of texts"
+    try:
+        given: Any = store.capabilities
+        found = [*given]  # once: it may be a generator
+        if not isinstance(given, str) and all(isinstance(each, str) for each in found):
+            return frozenset(found)
+    except Exception as error:
+        why = type(error).__name__
+    raise Unavailable(f"its capabilities cannot be read: {why}")
 
 
 async def delete_copies(store: Store, tenant: str, owners: Mapping[str, str]) -> None:
