@@ -6,20 +6,25 @@ Apart from the SDK, whose models a process that only speaks a protocol need not 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlencode
 
 from commonplace import plugins
 from commonplace.config import Config, with_origin
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_embedder, open_recorded
 from commonplace.engine import Attachment, Engine, Settings
+from commonplace.engine.outbox.store_names import WantedName, assign_names, unused_name
 from commonplace.judges.base import open_judge
 from commonplace.stores.base import Primary, StoreSettings
-from commonplace.stores.urls import StoreUrl, parse_store_url, store_key
+from commonplace.stores.urls import StoreUrl, database_file, is_ephemeral, parse_store_url, store_key
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Clock, system_clock
+
+_PASSING = re.compile(r"(?i)key|token|password|secret|^embeddings$|^model$")
 
 if TYPE_CHECKING:
     from commonplace.wire.memory_store import MemoryStore
@@ -63,7 +68,8 @@ async def open_engine(
                     ),
                 )
         own = StoreSettings(config.index_mb, config.data, chosen.embed if chosen else None, config.routing.timeout)
-        replicas = attachments(primary.name, copies, others, clock, own)
+        names = await assign_names(primary, [WantedName(store_address(c), _kind(c), c.name) for c in copies])
+        replicas = attachments(primary.name, names, copies, others, clock, own)
         engine = await Engine.open(primary, chosen, clock=clock, settings=settings, replicas=replicas)
         engine.embedder_note = note
         engine.use_judge(lambda: open_judge(config.judge).judge)
@@ -77,27 +83,38 @@ async def open_engine(
 
 
 def attachments(
-    taken: str, urls: Sequence[StoreUrl], objects: Sequence[MemoryStore], clock: Clock, settings: StoreSettings
+    primary: str,
+    names: Sequence[str],
+    urls: Sequence[StoreUrl],
+    objects: Sequence[MemoryStore],
+    clock: Clock,
+    settings: StoreSettings,
 ) -> list[Attachment]:
-    """The stores beside the primary, each under a name of its own."""
-    names = {taken}
+    """The stores beside the primary, those with URLs under these names."""
     made = []
-    for url in urls:
+    for name, url in zip(names, urls, strict=True):
         given = replace(settings, timeout=url.timeout or settings.timeout)
-        name = _unused(url.name or url.url.partition("://")[0].partition("+")[0], names)
         opened = functools.partial(plugins.open_replica, url.url, clock, given)
         made.append(Attachment(name, opened, given.timeout, url.weight, url.types, url.shown))
+    taken = {primary, *names}
     if objects:
         from commonplace.stores.foreign import ForeignStore, listing_of
     for store in objects:
-        name = _unused(str(getattr(store, "name", None) or type(store).__name__.lower()), names)
+        name = unused_name(str(getattr(store, "name", None) or type(store).__name__.lower()), taken)
+        taken.add(name)
         made.append(Attachment(name, functools.partial(ForeignStore, store, name, listing_of(store)), settings.timeout))
     return made
 
 
-def _unused(name: str, names: set[str]) -> str:
-    number, free = 2, name
-    while free in names:
-        free, number = f"{name}-{number}", number + 1
-    names.add(free)
-    return free
+def store_address(url: StoreUrl) -> str:
+    """A hash of where it is: without passwords, and without settings that make it no other store."""
+    if is_ephemeral(url.url) or database_file(url.url) is not None:
+        return store_key(url.url)
+    address, _, query = url.url.partition("?")
+    login, _, place = address.partition("://")[2].rpartition("@")
+    settings = [each for each in parse_qsl(query, keep_blank_values=True) if not _PASSING.search(each[0])]
+    return store_key(f"{_kind(url)}://{login.partition(':')[0]}@{place}?{urlencode(sorted(settings))}")
+
+
+def _kind(url: StoreUrl) -> str:
+    return url.url.partition("://")[0].partition("+")[0]

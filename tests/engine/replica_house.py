@@ -120,12 +120,14 @@ async def house(
     timeout: float = 5.0,
     stores: Any = None,
     types: frozenset[str] | None = None,
+    settings: Settings | None = None,
 ) -> AsyncIterator[House]:
     clock = clock or FakeClock()
     held = stores or [Flaky(clock, f"copy{n or ''}") for n in range(copies)]
     attached = [Attachment(each.name, lambda each=each: each, timeout, types=types) for each in held]  # type: ignore[misc]
     primary = primary or InMemory(clock)
-    engine = await Engine.open(primary, HashingEmbedder(), clock=clock, replicas=attached, settings=Settings())
+    settings = settings or Settings()
+    engine = await Engine.open(primary, HashingEmbedder(), clock=clock, replicas=attached, settings=settings)
     if engine._core.outbox._loop is not None:
         engine._core.outbox._loop.cancel()  # tests say when something is tried again
     await engine.stores.wait_until_open(5)

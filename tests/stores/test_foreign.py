@@ -103,7 +103,7 @@ async def test_a_store_that_could_not_be_told_to_forget_gets_no_copy() -> None:
 async def test_copies_of_a_keyword_only_memory_are_replaced_and_erased_by_id(tmp_path: Path) -> None:
     clock = FakeClock()
     theirs = OtherMemory("theirs", data=tmp_path, embedder="none", clock=clock)
-    (attached,) = attachments("memory", [], [theirs], clock, StoreSettings())
+    (attached,) = attachments("memory", [], [], [theirs], clock, StoreSettings())
     async with house(clock=clock, stores=[attached.open()]) as h:
         id = await h.remember("Alice's diagnosis")
         await h.engine.update(WHO, Update(AGENT, id, content="Alice is well"))
@@ -118,7 +118,7 @@ async def test_copies_of_a_keyword_only_memory_are_replaced_and_erased_by_id(tmp
 async def test_what_came_as_a_copy_is_not_passed_on_and_missed_by_nobody(tmp_path: Path) -> None:
     clock = FakeClock()
     theirs = OtherMemory("theirs", data=tmp_path, embedder="none", clock=clock)
-    (attached,) = attachments("memory", [], [theirs], clock, StoreSettings())
+    (attached,) = attachments("memory", [], [], [theirs], clock, StoreSettings())
     async with house(clock=clock, stores=[attached.open()]) as h:
         with h.engine.reporting() as report:
             own = await h.remember("our own words")

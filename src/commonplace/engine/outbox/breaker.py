@@ -33,6 +33,10 @@ class CircuitBreaker:
     def succeeded(self) -> None:
         self.failures, self.error, self.retry_at, self._pause = 0, None, None, FIRST_PAUSE_MS
 
+    def refused(self, error: str) -> None:
+        """It answered that it would not: others may ask, and whether it works is for what comes next to show."""
+        self.error, self.retry_at = error, None
+
     def failed(self, error: str) -> None:
         self.failures += 1
         self.error = error

@@ -10,14 +10,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from commonplace.engine.outbox.deliveries import Change
-from commonplace.engine.outbox.replicas import Replica, StoreRefused, StoreSkipped, delete_copies
+from commonplace.engine.outbox.replicas import Replica, StoreRefused, StoreSkipped, StoreUnreachable, delete_copies
 from commonplace.stores.base import Entry, Store
 from commonplace.wire.errors import Unavailable
 
 log = logging.getLogger("commonplace.stores")
-GROUP = 200
+GROUP = 200  # at most, and at first
+GROWS_AFTER = 8  # groups that fitted into the store's timeout, one of twice the size is tried
 _REMEMBERED = 10_000
+QUEUE_MS = 30_000  # for which something may wait for its turn: its lease must not run out before it arrives
 DOUBT_MS = 60_000  # for which a write that was not confirmed may still arrive
+SPLIT_SECONDS = 30.0  # for finding what a store cannot take in a group: the lease of it must not run out meanwhile
 
 #: Told what was delivered (with the sequence of each), what was not and why, and until when a write that was not
 #: confirmed may still arrive.
@@ -28,6 +31,7 @@ Settle = Callable[[str, Mapping[str, int], Mapping[str, str], Mapping[str, int]]
 class _Delivery:
     change: Change
     future: asyncio.Future[str | None]
+    given_at: int
 
 
 class Courier:
@@ -41,6 +45,8 @@ class Courier:
         self._task: asyncio.Task[None] | None = None
         self._operator_timeout: float | None = None  # seconds, while an operator waits
         self.fault: Unavailable | None = None  # the last within `operator_timeout`
+        self.group_size = GROUP  # as many as it lately took within its timeout
+        self._full_groups = 0  # of that size, which it took since the last that it did not
         self.operator = asyncio.Lock()  # one at a time: the timeout and the fault are of one
 
     def __len__(self) -> int:
@@ -57,12 +63,12 @@ class Courier:
         """For each what became of it: None, or why it was not delivered."""
         futures = []
         for change in changes:
-            key = (tenant, change.id)
+            key, now = (tenant, change.id), self.replica.clock()
             there = self._waiting.get(key)
             if there is None:
-                there = self._waiting[key] = _Delivery(change, asyncio.get_running_loop().create_future())
+                there = self._waiting[key] = _Delivery(change, asyncio.get_running_loop().create_future(), now)
             elif change.seq > there.change.seq:
-                there.change = change
+                there.change, there.given_at = change, now
             futures.append(there.future)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -89,8 +95,11 @@ class Courier:
 
     async def _run(self) -> None:
         while self._waiting:
-            tenant = next(iter(self._waiting))[0]
-            keys = [key for key in self._waiting if key[0] == tenant][:GROUP]
+            ordered = sorted(
+                self._waiting, key=lambda key: self._waiting[key].change.entry is not None
+            )  # erasures first
+            tenant = ordered[0][0]
+            keys = [key for key in ordered if key[0] == tenant][: self.group_size]
             group = [self._waiting.pop(key) for key in keys]
             self._sending = frozenset(keys)
             try:
@@ -99,8 +108,10 @@ class Courier:
                 self._sending = frozenset()
 
     async def _send_group(self, tenant: str, group: Sequence[_Delivery]) -> None:
+        last = self.replica.clock() - QUEUE_MS
+        failed = {each.change.id: "others took too long before it" for each in group if each.given_at < last}
         try:
-            failed = await self._deliver(tenant, [each.change for each in group])
+            failed |= await self._deliver(tenant, [each.change for each in group if each.change.id not in failed])
         except BaseException as error:
             for each in group:
                 each.future.cancel()
@@ -122,22 +133,11 @@ class Courier:
     async def _deliver(self, tenant: str, changes: Sequence[Change]) -> dict[str, str]:
         """By id, why it was not delivered."""
         fresh = [c for c in changes if c.seq >= self._sent.get((tenant, c.id), 0)]  # the others are overtaken
-        failed: dict[str, str] = {}
-        try:
-            # What it keeps is known for certain now that it is open.
-            await self._call(lambda store: _send(store, tenant, [as_kept(self.replica, each) for each in fresh]))
-        except StoreRefused as fault:
-            if len(fresh) > 1:  # one of them may be what it cannot take: the others must not wait for it
-                for change in fresh:
-                    failed |= await self._deliver(tenant, [change])
-                return failed
-            failed = {change.id: fault.summary for change in fresh}
-        except Unavailable as fault:
-            self.fault = fault
-            failed = {change.id: fault.summary for change in fresh}
-            if not isinstance(fault, StoreSkipped):
-                self._doubt(tenant, fresh)
-        failed = self._in_doubt(tenant, fresh) | failed
+        kept = [as_kept(self.replica, change) for change in fresh]
+        # An erasure depends on no write: those that the store does not take would keep it waiting for ever.
+        failed = await self._send(tenant, [change for change in kept if change.entry is None])
+        failed |= await self._send(tenant, [change for change in kept if change.entry is not None])
+        failed = self._in_doubt(tenant, kept) | failed
         for change in fresh:
             if change.id not in failed:
                 self._sent[tenant, change.id] = change.seq
@@ -145,11 +145,61 @@ class Courier:
             del self._sent[next(iter(self._sent))]
         return failed
 
-    async def _call(self, verb: Callable[[Store], Awaitable[None]]) -> None:
-        if self._operator_timeout is None:
-            await self.replica.call(verb)
-        else:
+    async def _send(self, tenant: str, changes: Sequence[Change]) -> dict[str, str]:
+        """What fails as a whole though the store is there is halved until only what it cannot take is left, whatever
+        the breaker says: it was asked about the whole. By id, why it was not taken."""
+        failed: dict[str, str] = {}
+        parts, is_whole, too_many = [list(changes)] if changes else [], True, 0
+        give_up_at = asyncio.get_running_loop().time() + SPLIT_SECONDS
+        while parts:
+            part = parts.pop(0)
+            try:
+                await self._call(tenant, part, is_whole)
+                self._fitted(len(part))
+            except Unavailable as fault:
+                if not isinstance(fault, StoreRefused | StoreSkipped):
+                    self._doubt(tenant, part)
+                    too_many = len(part)
+                is_there = await self._is_there(fault, alone=is_whole and len(part) == 1)
+                if is_there and len(part) > 1 and asyncio.get_running_loop().time() < give_up_at:
+                    middle = len(part) // 2
+                    parts[:0] = [part[:middle], part[middle:]]
+                    is_whole = False
+                    continue
+                failed |= {change.id: fault.summary for change in part}
+                if not is_there:
+                    too_many = len(part) if isinstance(fault, StoreUnreachable) else 0
+                    self.fault = fault
+                    failed |= {change.id: fault.summary for rest in parts for change in rest}
+                    break
+                too_many = 0  # not how many there were, but this one was the reason
+        if too_many > 1:
+            self.group_size, self._full_groups = too_many // 2, 0
+        return failed
+
+    def _fitted(self, count: int) -> None:
+        # Not at once: what is too much is in doubt, and has to be told twice, so it must be the rare case.
+        self._full_groups += count >= self.group_size
+        if self._full_groups >= GROWS_AFTER:
+            self.group_size, self._full_groups = min(2 * self.group_size, GROUP), 0
+
+    async def _is_there(self, fault: Unavailable, *, alone: bool) -> bool:
+        """Whether what it was given is the reason. Products say that they are not available for either."""
+        if isinstance(fault, StoreRefused):
+            return True
+        return not (alone or isinstance(fault, StoreSkipped | StoreUnreachable)) and await self.replica.answers()
+
+    async def _call(self, tenant: str, changes: Sequence[Change], is_whole: bool) -> None:
+        async def verb(store: Store) -> None:
+            # What it keeps is known for certain now that it is open.
+            await _tell(store, tenant, [as_kept(self.replica, each) for each in changes])
+
+        if self._operator_timeout is not None:
             await self.replica.attempt(verb, seconds=self._operator_timeout)
+        elif is_whole:
+            await self.replica.call(verb, refusal_counts=False)
+        else:
+            await self.replica.attempt(verb)
 
     def _doubt(self, tenant: str, changes: Sequence[Change]) -> None:
         """The store may go on with what nobody waits for any more."""
@@ -170,9 +220,8 @@ def as_kept(replica: Replica, change: Change) -> Change:
     return replace(change, entry=None) if omitted else change
 
 
-async def _send(store: Store, tenant: str, changes: Sequence[Change]) -> None:
+async def _tell(store: Store, tenant: str, changes: Sequence[Change]) -> None:
     entries: list[Entry] = [change.entry for change in changes if change.entry is not None]
-    gone = {change.id: change.agent_id for change in changes if change.entry is None}
+    await delete_copies(store, tenant, {change.id: change.agent_id for change in changes if change.entry is None})
     if entries:
         await store.put(entries)
-    await delete_copies(store, tenant, gone)

@@ -29,6 +29,7 @@ class Change:
     type: str
     seq: int
     entry: Entry | None
+    is_first: bool = False  # the memory's first version, of which no copy can be anywhere
 
 
 @dataclass(slots=True)
@@ -71,7 +72,8 @@ class RecordingTransaction:
     def put(self, entry: Entry) -> Memory:
         memory = self._tx.put(entry)
         kept = Entry(memory, entry.vectors, entry.terms, entry.generation) if memory.status == "live" else None
-        self.changes[memory.id] = Change(memory.id, memory.agent_id, memory.type, memory.seq, kept)
+        first = memory.version == 1
+        self.changes[memory.id] = Change(memory.id, memory.agent_id, memory.type, memory.seq, kept, first)
         return memory
 
     def erase(self, id: str) -> None:

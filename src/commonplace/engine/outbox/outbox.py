@@ -31,6 +31,7 @@ log = logging.getLogger("commonplace.stores")
 
 LEASE_MS = 60_000  # for which one process has a delivery in hand, beyond what the store may take for it
 POLL_SECONDS = 5.0
+PASS_SECONDS = 60.0  # for one attempt at what is due: an erasure that has come due meanwhile goes first in the next
 _report: ContextVar[DeliveryReport | None] = ContextVar("delivery_report", default=None)
 
 
@@ -38,7 +39,7 @@ class Outbox:
     def __init__(self, core: Core, replicas: Replicas, *, writes: bool = True) -> None:
         self._core = core
         self.replicas = replicas
-        self._writes = writes  # whether changes go to replicas at all
+        self._writes = writes  # whether replicas are told more than what is to go
         self._owner = uuid.uuid4().hex
         self._chance = random.Random()
         self._couriers = {replica.name: Courier(replica, self._settler(replica)) for replica in replicas}
@@ -47,48 +48,58 @@ class Outbox:
         self._attempt = asyncio.Lock()
 
     def __bool__(self) -> bool:
-        return self._writes and bool(self.replicas)
+        return bool(self.replicas)
 
     # writing
 
     async def transact(self, tenant: str, work: Callable[[Transaction], T]) -> T:
         """As the primary's own, and then the first attempt at every replica, side by side, each up to its timeout."""
 
-        def recorded(tx: Transaction) -> tuple[T, list[Change], dict[str, set[str]]]:
+        def recorded(tx: Transaction) -> tuple[T, list[Change], dict[str, dict[str, bool]]]:
             recording = RecordingTransaction(tx)
             result = work(cast("Transaction", recording))
             changes = list(recording.changes.values())
             return result, changes, self._record(tx, changes)
 
-        result, changes, ours = await self._core.primary.transact(tenant, recorded)
-        if changes:
-            await self._first_attempt(tenant, changes, ours)
+        result, changes, told = await self._core.primary.transact(tenant, recorded)
+        if any(told.values()):
+            await self._first_attempt(tenant, changes, told)
         return result
 
-    def _record(self, tx: Transaction, changes: Sequence[Change]) -> dict[str, set[str]]:
-        """By store, the ids that this process now delivers."""
-        ours: dict[str, set[str]] = {}
+    def _record(self, tx: Transaction, changes: Sequence[Change]) -> dict[str, dict[str, bool]]:
+        """By store, the ids that it is to be told of, each with whether this process delivers it."""
+        told: dict[str, dict[str, bool]] = {}
         for replica in self.replicas:
-            mine, lease = ours.setdefault(replica.name, set()), lease_ms(self._couriers[replica.name].timeout)
+            mine, lease = told.setdefault(replica.name, {}), lease_ms(self._couriers[replica.name].timeout)
             for change in changes:
                 # Also of a type that it does not keep: it may have a copy from when the memory was of another one.
-                if deliveries.record_change(tx, replica.name, change, self._owner, tx.now, lease):
-                    mine.add(change.id)
-        return ours
+                if self._writes or self._deletes(replica, change):
+                    owner = self._owner
+                    mine[change.id] = deliveries.record_change(tx, replica.name, change, owner, tx.now, lease)
+        return told
 
-    async def _first_attempt(self, tenant: str, changes: Sequence[Change], ours: Mapping[str, set[str]]) -> None:
+    def _deletes(self, replica: Replica, change: Change) -> bool:
+        """Whether the replica may have a copy, which is to go: no policy keeps that from it."""
+        return not change.is_first and as_kept(replica, change).entry is None
+
+    async def _first_attempt(
+        self, tenant: str, changes: Sequence[Change], told: Mapping[str, Mapping[str, bool]]
+    ) -> None:
         report = _report.get()
-        asked = [self._tell(replica, tenant, changes, ours[replica.name]) for replica in self.replicas]
-        for replica, told in zip(self.replicas, await asyncio.gather(*asked), strict=True):
+        asked = [
+            self._tell(replica, tenant, [c for c in changes if c.id in told[replica.name]], told[replica.name])
+            for replica in self.replicas
+        ]
+        for replica, outcomes in zip(self.replicas, await asyncio.gather(*asked), strict=True):
             if report is not None:
-                for id, error in told.items():
+                for id, error in outcomes.items():
                     report.add(replica.name, [id], error)
 
     async def _tell(
-        self, replica: Replica, tenant: str, changes: Sequence[Change], ours: set[str]
+        self, replica: Replica, tenant: str, changes: Sequence[Change], ours: Mapping[str, bool]
     ) -> dict[str, str | None]:
-        told: dict[str, str | None] = {c.id: "another process is delivering it" for c in changes if c.id not in ours}
-        mine = [as_kept(replica, change) for change in changes if change.id in ours]
+        told: dict[str, str | None] = {c.id: "another process is delivering it" for c in changes if not ours[c.id]}
+        mine = [as_kept(replica, change) for change in changes if ours[change.id]]
         futures = self._couriers[replica.name].submit(tenant, mine)
         if futures:
             await asyncio.wait(futures, timeout=replica.timeout)
@@ -117,7 +128,7 @@ class Outbox:
 
     async def requeue(self, memories: Sequence[Memory]) -> None:
         """What a replica derives from them has changed without a version, such as their vectors: tell it again."""
-        if not self or not memories:
+        if not self or not self._writes or not memories:
             return
 
         def work(tx: Transaction) -> None:
@@ -132,7 +143,7 @@ class Outbox:
 
     async def requeue_all(self) -> None:
         """As `requeue`, of every live memory."""
-        if not self:
+        if not self or not self._writes:
             return
         for tenant in await self._core.primary.tenants():
             for agent in await self._core.primary.agent_names(tenant):
@@ -170,21 +181,43 @@ class Outbox:
             return sum(counts)
 
     async def _run_replica(self, replica: Replica, tenants: Sequence[str]) -> int:
-        delivered = 0
+        if replica.breaker.is_open:
+            return 0
+        erasures: list[tuple[str, list[str]]] = []
+        writes: list[tuple[str, list[str]]] = []
         for tenant in tenants:
-            waiting = await self._core.primary.records(tenant, kind_of(replica.name))
-            courier, now = self._couriers[replica.name], self._core.clock()
+            waiting, now = await self._core.primary.records(tenant, kind_of(replica.name)), self._core.clock()
             due = [r.key for r in waiting if deliveries.is_due(r.value, None, now)]
-            for start in range(0, len(due), GROUP):
-                if replica.breaker.is_open:
+            live = await self._kept(replica, tenant, due)
+            erasures.append((tenant, [id for id in due if id not in live]))
+            writes.append((tenant, [id for id in due if id in live] if self._writes else []))
+        delivered, courier = 0, self._couriers[replica.name]
+        stop_at = asyncio.get_running_loop().time() + PASS_SECONDS
+        # Of every tenant first: writes that fail, of whichever, would open the breaker before an erasure has its turn.
+        for tenant, due in (*erasures, *writes):
+            start = 0
+            while start < len(due):
+                if replica.breaker.is_open or asyncio.get_running_loop().time() > stop_at:
                     return delivered
+                # No more than goes out at once: the lease of what waits behind a slow group would run out.
+                claimed, start = due[start : start + courier.group_size], start + courier.group_size
                 # A second delivery beside one under way would arrive after what others do once that is settled.
-                idle = [id for id in due[start : start + GROUP] if not courier.holds(tenant, id)]
+                idle = [id for id in claimed if not courier.holds(tenant, id)]
                 failed = await self._redeliver(replica, tenant, idle, idle=True) if idle else 0
                 delivered += len(idle) - failed
-                if failed:
-                    break
         return delivered
+
+    async def _kept(self, replica: Replica, tenant: str, ids: Sequence[str]) -> set[str]:
+        """Those of them that it is to have copies of."""
+        found: set[str] = set()
+        for start in range(0, len(ids), GROUP):
+            held = await self._core.primary.get(tenant, ids[start : start + GROUP])
+            found.update(memory.id for memory in held if self._is_kept(replica, memory))
+        return found
+
+    def _is_kept(self, replica: Replica, memory: Memory) -> bool:
+        is_over = memory.expires_at is not None and memory.expires_at <= self._core.clock()
+        return memory.status == "live" and not is_over and replica.omits(memory) is None
 
     async def resend(
         self, replica: Replica, tenant: str, owners: Mapping[str, str], seconds: float, *, delete_first: bool = False
@@ -222,6 +255,8 @@ class Outbox:
             tenant, lambda tx: deliveries.claim(tx, replica.name, ids, self._owner, tx.now, until, idle=idle)
         )
         changes = await self.current(tenant, claimed, replica)
+        if not self._writes and lease is None:  # an operator's resync tells it everything
+            changes = [change for change in changes if change.entry is None]  # of what has come back meanwhile nothing
         futures = self._couriers[replica.name].submit(tenant, changes)
         if futures:
             await asyncio.wait(futures)
@@ -235,9 +270,7 @@ class Outbox:
         for id in claimed.keys() - held.keys():
             if (there := await self._core.primary.record(tenant, kind, id)) is not None:
                 agents[id] = there.value.get("agent", "")
-        now = self._core.clock()
-        kept = [memory for memory in held.values() if memory.status == "live" and replica.omits(memory) is None]
-        live = [m for m in kept if m.expires_at is None or m.expires_at > now]
+        live = [memory for memory in held.values() if self._is_kept(replica, memory)]
         entries = {e.memory.id: e for e in await self._core.make_entries(live)} if live else {}
         return [
             Change(id, held[id].agent_id if id in held else agents.get(id, ""), "", seq, _plain(entries.get(id)))

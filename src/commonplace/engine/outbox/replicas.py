@@ -49,16 +49,17 @@ class Replica:
         self._store: Store | None = None
         self._opening: asyncio.Task[Store] | None = None
         self._is_down = False  # as it last said itself
+        self._capabilities: frozenset[str] = frozenset()  # as they were last read
 
     @property
     def capabilities(self) -> frozenset[str]:
-        return frozenset() if self._store is None else frozenset(self._store.capabilities)
+        return frozenset() if self._store is None else self._capabilities
 
     def takes(self, type: str) -> bool:
         """Whether it is to keep memories of this type; of one that is not open yet nobody knows, so it is."""
         if self.attachment.types is not None and type not in self.attachment.types:
             return False
-        return self._store is None or type in self._store.capabilities
+        return self._store is None or type in self._capabilities
 
     def omits(self, memory: Memory) -> str | None:
         """Why it is not to have a copy of this memory, if it is not."""
@@ -84,15 +85,20 @@ class Replica:
             with suppress(Exception):
                 await asyncio.wait_for(asyncio.shield(self._opening), seconds)
 
-    async def call(self, verb: Callable[[Store], Awaitable[T]], *, seconds: float | None = None) -> T:
+    async def call(self, verb: Callable[[Store], Awaitable[T]], *, refusal_counts: bool = True) -> T:
+        """Without `refusal_counts` the breaker does not take a refusal for a failure: a store that works may refuse a
+        delivery for what it carries, however often."""
         if not self.breaker.try_call():
             wait = max((self.breaker.retry_at or 0) - self.clock(), 0) / 1000
             failures = f"it failed {self.breaker.failures} times in a row, last: {self.breaker.error}"
             raise StoreSkipped(f"not asked for {wait:.0f} s more: {failures}")
         try:
-            return await self.attempt(verb, seconds=seconds)
+            return await self.attempt(verb)
         except Unavailable as fault:
-            self.breaker.failed(fault.summary)
+            if isinstance(fault, StoreRefused) and not refusal_counts:
+                self.breaker.refused(fault.summary)
+            else:
+                self.breaker.failed(fault.summary)
             raise
 
     async def attempt(self, verb: Callable[[Store], Awaitable[T]], *, seconds: float | None = None) -> T:
@@ -108,16 +114,20 @@ class Replica:
                 return await verb(await self._opened())
         except TimeoutError:
             what = "is still starting after" if self._store is None else "did not answer within"
-            raise Unavailable(f"it {what} {limit:g} s") from None
-        except Unavailable:
+            raise StoreUnreachable(f"it {what} {limit:g} s") from None
+        except Unavailable as fault:
+            if self._store is None:
+                raise StoreUnreachable(fault.summary) from None
             raise
         except Fault as fault:
+            if self._store is None:
+                raise StoreUnreachable(fault.summary) from None
             # What it says may quote a memory, and is shown to every tenant; of its opening it cannot.
-            raise StoreRefused(fault.summary if self._store is None else f"it refused: {fault.code}") from None
+            raise StoreRefused(f"it refused: {fault.code}") from None
         except Exception as error:  # a product's own: whatever it is, the others go on
-            kind = type(error).__name__
+            said = f"it failed: {type(error).__name__}"
             log.warning("%s failed: %s", self.name, kind_and_place(error))
-            raise StoreRefused(f"it failed: {kind}") from None
+            raise (StoreUnreachable(said) if self._store is None else StoreRefused(said)) from None
 
     async def probe(self) -> None:
         """Ask it how it is, so that `state` knows also of one that nothing was asked of yet. That it answers says
@@ -125,12 +135,28 @@ class Replica:
         if self.breaker.is_open:
             return
         try:
-            answer = await self._ask(lambda store: store.health(), self.timeout)
+            answer = await self._ask(self._health, self.timeout)
         except Unavailable as fault:
             self.breaker.failed(fault.summary)
         else:
             # Degraded it works; and two servers with copies of each other's would call each other that forever.
             self._is_down = answer.get("status") == "down"
+
+    async def answers(self) -> bool:
+        """Whether it is there, says it itself now; what was asked of it before may have failed nevertheless."""
+        try:
+            answer = await self._ask(self._health, self.timeout)
+        except Unavailable:
+            return False
+        return answer.get("status") != "down"
+
+    async def _health(self, store: Store) -> Mapping[str, Any]:
+        answer: object = await store.health()
+        if not isinstance(answer, Mapping):
+            raise Unavailable("what it says of its health cannot be read")
+        with suppress(Unavailable):  # some know what their server can do once they have asked it
+            self._capabilities = read_capabilities(store)
+        return answer
 
     async def _opened(self) -> Store:
         if self._store is None:
@@ -140,8 +166,13 @@ class Replica:
         return self._store
 
     async def _open(self) -> Store:
-        self._store = await _in_daemon_thread(self.attachment.open)
-        return self._store
+        def opened() -> tuple[Store, frozenset[str]]:
+            store = self.attachment.open()
+            return store, read_capabilities(store)
+
+        store, self._capabilities = await _in_daemon_thread(opened)
+        self._store = store
+        return store
 
     async def close(self) -> None:
         if self._opening is not None and not self._opening.done():
@@ -166,8 +197,26 @@ class StoreRefused(Unavailable):
     """The store is there and would not: what it was given, or its own state, is the reason."""
 
 
+class StoreUnreachable(Unavailable):
+    """Nobody answered in time, or it could not be opened: what it was given is not the reason."""
+
+
 class StoreSkipped(Unavailable):
     """It was not even asked."""
+
+
+def read_capabilities(store: Store) -> frozenset[str]:
+    """A product's own code: it may fail, or give anything. Read when a store is opened, and not in the middle of an
+    operation that is committed; taken for none, they would have what it holds deleted."""
+    why = "they are not a set of texts"
+    try:
+        given: Any = store.capabilities
+        found = [*given]  # once: it may be a generator
+        if not isinstance(given, str) and all(isinstance(each, str) for each in found):
+            return frozenset(found)
+    except Exception as error:
+        why = type(error).__name__
+    raise Unavailable(f"its capabilities cannot be read: {why}")
 
 
 async def delete_copies(store: Store, tenant: str, owners: Mapping[str, str]) -> None:

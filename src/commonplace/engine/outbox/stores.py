@@ -11,6 +11,7 @@ from commonplace.engine.ledger import audit
 from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.engine.outbox.replicas import Replica
 from commonplace.engine.outbox.resync import TIMEOUT_SECONDS, Resync
+from commonplace.engine.outbox.store_names import renamed_advice, settle_renaming
 from commonplace.stores.base import Reach, Store
 from commonplace.stores.optional import AgentListing, Finding, Progress, RecordKinds
 from commonplace.wire.errors import NotFound
@@ -58,7 +59,9 @@ class Stores:
             said = state.get("error", "ok" if state["status"] == "ok" else "it is still starting")
             if failing:
                 said += f"; {failing} of {waiting} changes that wait for it failed"
-            ok = state["status"] == "ok" and not failing
+            renamed = await renamed_advice(self._core.primary, replica.name)
+            said += f"; {renamed}" if renamed else ""
+            ok = state["status"] == "ok" and not failing and renamed is None
             findings.append(Finding(f"store {replica.name}", ok, said))
         return findings
 
@@ -84,7 +87,10 @@ class Stores:
         sync = Resync(self._core, replica, total, progress or (lambda done, of: None))
         for tenant, agent in work:
             await sync.run(self._reach(replica, tenant, agent))
-        return sync.result()
+        found = sync.result()
+        if found["equal"]:
+            await settle_renaming(self._core.primary, name)
+        return found
 
     async def _agents(self, replica: Replica, tenant: str) -> Sequence[str]:
         """All that either may have memories of: also one whose last memory was erased while the replica was away."""
@@ -103,6 +109,8 @@ class Stores:
     async def _of(self, who: Principal, replica: Replica) -> dict[str, Any]:
         found = {"name": replica.name, "role": "replica", **replica.state(), "altered": replica.altered}
         found |= {"timeout": replica.timeout, "weight": replica.weight, **await self._lag(who, replica.name)}
+        if renamed := await renamed_advice(self._core.primary, replica.name):
+            found["last_error"] = renamed
         if who.is_operator and replica.attachment.shown:
             found["url"] = replica.attachment.shown
         return {**found, "capabilities": sorted(replica.capabilities)}
@@ -112,7 +120,10 @@ class Stores:
         primary, known = self._core.primary, {kind_of(each.name) for each in self._core.outbox.replicas}
         kinds = await primary.record_kinds(who.tenant) if isinstance(primary, RecordKinds) else []
         names = [kind.removeprefix(kind_of("")) for kind in kinds if kind.startswith(kind_of("")) and kind not in known]
-        why = "it is not among the configured stores; what waits for it is delivered when it is again"
+        why = (
+            "it is not among the configured stores; what waits for it is delivered when it is again, at the same "
+            "address or with this name in its URL (name=)"
+        )
         shown = {"role": "replica", "status": "down", "error": why, "capabilities": []}
         return [{"name": name, **await self._lag(who, name), **shown, "last_error": why} for name in sorted(names)]
 

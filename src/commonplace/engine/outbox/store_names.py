@@ -1,0 +1,116 @@
+"""Which store each name of a replica means. What waits in the outbox waits under a name, so a name that was given by
+the place of a URL among others would hand one store's erasures to another when the URLs change places.
+
+The primary therefore remembers the address that had each name, as a hash without what is secret in it. A store without
+`name=` keeps the name that it had, and a new one gets one under which nothing waits for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set as AbstractSet
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from commonplace.engine.core import SYSTEM
+from commonplace.engine.outbox.deliveries import kind_of
+from commonplace.stores.base import Primary, Record, Transaction
+from commonplace.wire.errors import Fault
+
+STORE_NAME = "store_name"  # the kind of record, under the name
+
+
+@dataclass(slots=True, frozen=True)
+class WantedName:
+    address: str  # a hash; "" of what is gone with the process, or is an object of a program
+    kind: str  # from which a name is made
+    given: str | None = None  # by the operator
+
+
+def unused_name(name: str, names: AbstractSet[str]) -> str:
+    number, free = 2, name
+    while free in names:
+        free, number = f"{name}-{number}", number + 1
+    return free
+
+
+def choose_names(
+    wanted: Sequence[WantedName], primary: str, known: Mapping[str, str], waiting: AbstractSet[str]
+) -> list[str]:
+    """One for each, in their order. `known` has the address that had each name, and `waiting` the names of those under
+    which something waits."""
+    chosen: dict[int, str] = {}
+    taken = {primary}
+
+    def take(place: int, name: str) -> None:
+        chosen[place] = name
+        taken.add(name)
+
+    for place, each in enumerate(wanted):
+        if each.given is not None:
+            take(place, unused_name(each.given, taken))
+    for place, each in enumerate(wanted):
+        had = [name for name, address in known.items() if each.address and address == each.address]
+        free = [name for name in sorted(had, key=lambda name: name not in waiting) if name not in taken]
+        if place not in chosen and free:
+            take(place, free[0])
+    for place, each in enumerate(wanted):
+        if place not in chosen:
+            others = {name for name in waiting if known.get(name, each.address) != each.address}
+            take(place, unused_name(each.kind, taken | others))
+    return [chosen[place] for place in range(len(wanted))]
+
+
+async def assign_names(primary: Primary, wanted: Sequence[WantedName]) -> list[str]:
+    """As `choose_names`, by what the primary remembers, which then remembers these."""
+    if not wanted:
+        return []
+    known = {record.key: str(record.value["address"]) for record in await primary.records(SYSTEM, STORE_NAME)}
+    names = choose_names(wanted, primary.name, known, frozenset())
+    if all(known.get(name, "") == each.address for name, each in zip(names, wanted, strict=True)):
+        return names  # as it nearly always is: what waits under names does not matter
+    waiting = {name for name in known if await _waits(primary, name)}
+    names = choose_names(wanted, primary.name, known, waiting)
+
+    def remember(tx: Transaction) -> None:
+        for name, each in zip(names, wanted, strict=True):
+            if each.address and known.get(name) != each.address:
+                value: dict[str, Any] = {"address": each.address, "at": tx.now}
+                if name in waiting:  # only of a name that the operator gave
+                    value["waited_for_another"] = True
+                tx.put_record(Record(STORE_NAME, name, value))
+
+    with suppress(Fault):  # one that may only read tells no store anything
+        await primary.transact(SYSTEM, remember)
+    return names
+
+
+async def _waits(primary: Primary, name: str) -> bool:
+    for tenant in await primary.tenants():
+        if await primary.records(tenant, kind_of(name)):
+            return True
+    return False
+
+
+async def renamed_advice(primary: Primary, name: str) -> str | None:
+    """What to do about a name that was given to another address while something waited under it."""
+    record = await primary.record(SYSTEM, STORE_NAME, name)
+    if record is None or not record.value.get("waited_for_another"):
+        return None
+    return (
+        f"the name {name} was given to another address while changes waited for the store that had it, which may still "
+        "have copies of what was erased: attach that one under a name of its own and resync it; "
+        f"`commonplace stores resync {name}` then ends this notice, or at once where the same store has moved"
+    )
+
+
+async def settle_renaming(primary: Primary, name: str) -> None:
+    """The operator has seen to it."""
+
+    def work(tx: Transaction) -> None:
+        record = tx.record(STORE_NAME, name)
+        if record is not None and record.value.get("waited_for_another"):
+            value = {key: held for key, held in record.value.items() if key != "waited_for_another"}
+            tx.put_record(Record(STORE_NAME, name, value))
+
+    await primary.transact(SYSTEM, work)

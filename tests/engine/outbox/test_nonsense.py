@@ -1,0 +1,126 @@
+"""Whatever a third party's store says of itself, no operation fails for it, least of all after it was committed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from replica_house import AGENT, Flaky, House, house, run
+
+from commonplace.engine import Forget, Query
+from commonplace.testing.subject import WHO, FakeClock
+
+
+class Odd(Flaky):
+    """Sound at first; then its capabilities or its health are not what they should be."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._sound: Any = frozenset()
+        self.says: dict[str, Any] = {}
+        super().__init__(clock)
+
+    @property
+    def capabilities(self) -> Any:
+        return _given(self.says.get("capabilities", self._sound))
+
+    @capabilities.setter
+    def capabilities(self, given: Any) -> None:
+        self._sound = given
+
+    async def health(self) -> Any:
+        return _given(self.says.get("health", {"status": "ok"}))
+
+
+def _given(what: Any) -> Any:
+    if isinstance(what, Exception):
+        raise what
+    return what
+
+
+NONSENSE: dict[str, dict[str, Any]] = {
+    "capabilities fail": {"capabilities": ConnectionError("lost")},
+    "capabilities are None": {"capabilities": None},
+    "capabilities are a text": {"capabilities": "semantic"},
+    "capabilities are a number": {"capabilities": 7},
+    "capabilities cannot be hashed": {"capabilities": [["semantic"]]},
+    "health fails": {"health": ConnectionError("lost")},
+    "health is None": {"health": None},
+    "health is a text": {"health": "fine"},
+    "health is a list": {"health": ["status"]},
+    "its state is odd": {"health": {"status": ["down"]}},
+}
+
+
+async def _forget(h: House) -> None:
+    (memory, *_) = await h.live()
+    await h.engine.forget(WHO, Forget(AGENT, [memory.id], hard_delete=True))
+
+
+OPERATIONS: dict[str, Callable[[House], Awaitable[Any]]] = {
+    "remember": lambda h: h.remember("another"),
+    "recall": lambda h: h.engine.recall(WHO, Query((AGENT,), "words")),
+    "forget": _forget,
+    "stores": lambda h: h.engine.stores.list(WHO),
+    "doctor": lambda h: h.engine.stores.examine(),
+    "status": lambda h: h.engine.upkeep.status(WHO),
+    "health": lambda h: h.engine.health(),
+    "retry": lambda h: h.outbox.run_due(),
+    "resync": lambda h: h.engine.stores.resync(WHO, "copy"),
+}
+
+
+@pytest.mark.parametrize("nonsense", NONSENSE)
+@run
+async def test_what_a_store_says_of_itself_breaks_no_operation(nonsense: str) -> None:
+    clock = FakeClock()
+    copy = Odd(clock)
+    async with house(clock=clock, stores=[copy]) as h:
+        await h.remember("words")
+        await h.remember("more words")
+        copy.says = NONSENSE[nonsense]
+        for operation in OPERATIONS.values():
+            await operation(h)
+        copy.says = {}
+        clock.advance(600_000)
+        await h.outbox.run_due()
+        assert await h.waiting() == {}
+        assert await h.equal()
+
+
+@pytest.mark.parametrize("nonsense", [each for each in NONSENSE if each.startswith("capabilities")])
+@run
+async def test_a_store_whose_capabilities_cannot_be_read_is_not_open(nonsense: str) -> None:
+    """Without them it would be taken for one that keeps nothing, and what it has be deleted."""
+    clock = FakeClock()
+    copy = Odd(clock)
+    copy.says = NONSENSE[nonsense]
+    async with house(clock=clock, stores=[copy]) as h:
+        id = await h.remember("words")
+        await h.outbox.join()
+        assert "its capabilities cannot be read" in (await h.waiting())[id]["error"]
+        assert "its capabilities cannot be read" in (await h.engine.stores.list(WHO))[1]["error"]
+        copy.says = {}
+        clock.advance(600_000)
+        await h.outbox.run_due()
+        assert await h.equal()
+
+
+@pytest.mark.parametrize("nonsense", [each for each in NONSENSE if each.startswith("health")])
+@run
+async def test_a_health_that_cannot_be_read_is_said(nonsense: str) -> None:
+    clock = FakeClock()
+    copy = Odd(clock)
+    async with house(clock=clock, stores=[copy]) as h:
+        copy.says = NONSENSE[nonsense]
+        shown = (await h.engine.stores.list(WHO))[1]
+        assert (shown["status"], bool(shown["error"])) == ("degraded", True)
+
+
+@run
+async def test_capabilities_that_it_learns_of_by_its_health_are_taken_over() -> None:
+    clock = FakeClock()
+    copy = Odd(clock)
+    async with house(clock=clock, stores=[copy]) as h:
+        copy.says = {"capabilities": frozenset({"semantic"})}
+        assert (await h.engine.stores.list(WHO))[1]["capabilities"] == ["semantic"]

@@ -1,0 +1,142 @@
+"""A store keeps its name, and what waits under it, wherever its URL stands among others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from replica_house import run
+
+from commonplace.config import Config
+from commonplace.embedders.hashing import HashingEmbedder
+from commonplace.engine import Draft, Engine, Forget
+from commonplace.engine.outbox.store_names import WantedName, choose_names
+from commonplace.engine_factory import open_engine, store_address
+from commonplace.stores.urls import parse_store_url
+from commonplace.testing.subject import WHO, FakeClock
+from commonplace.wire.validate import check
+
+A, B, C = (WantedName(address, "sqlite") for address in "abc")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "known", "waiting", "names"),
+    [
+        ([A, B], {}, set(), ["sqlite-2", "sqlite-3"]),
+        ([B, A], {"sqlite-2": "a", "sqlite-3": "b"}, set(), ["sqlite-3", "sqlite-2"]),
+        ([B], {"sqlite-2": "a", "sqlite-3": "b"}, set(), ["sqlite-3"]),
+        ([C, B], {"sqlite-2": "a", "sqlite-3": "b"}, {"sqlite-2"}, ["sqlite-4", "sqlite-3"]),
+        ([C, B], {"sqlite-2": "a", "sqlite-3": "b"}, set(), ["sqlite-2", "sqlite-3"]),
+        # a name that was given wins, and one that is no longer given stays with its store
+        ([A, WantedName("b", "sqlite", "sqlite-2")], {"sqlite-2": "a"}, {"sqlite-2"}, ["sqlite-3", "sqlite-2"]),
+        ([A], {"spare": "a"}, set(), ["spare"]),
+        ([A], {"spare": "a", "sqlite-2": "a"}, {"sqlite-2"}, ["sqlite-2"]),
+        ([A, A], {"sqlite-2": "a"}, set(), ["sqlite-2", "sqlite-3"]),
+        # objects of a program have none that could be remembered
+        ([WantedName("", "theirs"), WantedName("", "theirs")], {"x": ""}, set(), ["theirs", "theirs-2"]),
+    ],
+)
+def test_names(wanted: Any, known: Any, waiting: Any, names: Any) -> None:
+    assert choose_names(wanted, "sqlite", known, waiting) == names
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("sqlite://./a.db", "sqlite://./b.db", False),
+        ("sqlite://./a.db?name=x&timeout=3", "sqlite://./a.db", True),
+        ("sqlite:///srv/x@y/a.db", "sqlite:///srv/z@y/a.db", False),
+        ("postgresql://alice:old@db/m", "postgresql://alice:new@db/m", True),
+        ("postgresql://alice:pw@db/m", "postgresql://alice:pw@db/n", False),
+        ("postgresql://alice:pw@db/m?password=x", "postgresql://alice:pw@db/m?password=y", True),
+        ("postgresql://db/m?host=a", "postgresql://db/m?host=b", False),
+        ("memorywire+https://h?token_env=A", "memorywire+https://h?token_env=B", True),
+        ("letta://h/notes?model=a", "letta://h/notes?model=b", True),
+        ("letta://h/notes", "letta://h/other", False),
+    ],
+)
+def test_an_address_is_without_what_is_secret_and_what_may_change(one: str, other: str, same: bool) -> None:
+    keys = [store_address(parse_store_url(url)) for url in (one, other)]
+    assert (keys[0] == keys[1]) is same
+
+
+async def _open(folder: Path, clock: FakeClock, *urls: str) -> Engine:
+    stores = (f"sqlite://{folder}/primary.db", *(f"sqlite://{folder}/{url}" for url in urls))
+    engine = await open_engine(Config(data=folder, stores=stores), embedder=HashingEmbedder(), clock=clock)
+    if engine._core.outbox._loop is not None:
+        engine._core.outbox._loop.cancel()
+    await engine.stores.wait_until_open(5)
+    return engine
+
+
+async def _erased_while_b_is_away(folder: Path, clock: FakeClock, *urls: str) -> None:
+    """Of two copies the first has an erasure, and the other is to have it."""
+    engine = await _open(folder, clock, *urls)
+    id = (await engine.remember(WHO, Draft("agent", "semantic", "PINCODE-ZEBRA opens the safe"))).id
+    await engine.close()
+    (folder / "b").rename(folder / "b.away")
+    (folder / "b").write_text("")
+    engine = await _open(folder, clock, *urls)
+    await engine.forget(WHO, Forget("agent", [id], hard_delete=True))
+    await engine.close()
+    (folder / "b").unlink()
+    (folder / "b.away").rename(folder / "b")
+    clock.advance(600_000)
+
+
+def _with_the_text(folder: Path) -> list[str]:
+    return [path.name for path in folder.rglob("*") if path.is_file() and b"PINCODE-ZEBRA" in path.read_bytes()]
+
+
+@pytest.mark.parametrize("after", [["b/b.db", "a.db"], ["b/b.db"], ["c.db", "b/b.db"]])
+@run
+async def test_an_erasure_reaches_its_store_wherever_that_is_named(tmp_path: Path, after: list[str]) -> None:
+    (tmp_path / "b").mkdir()
+    clock = FakeClock()
+    await _erased_while_b_is_away(tmp_path, clock, "a.db", "b/b.db")
+    assert _with_the_text(tmp_path)
+    engine = await _open(tmp_path, clock, *after)
+    await engine._core.outbox.run_due()
+    waiting = {each["name"]: each["waiting"] for each in await engine.stores.list(WHO)}
+    await engine.close()
+    assert waiting["sqlite-3"] == 0
+    assert _with_the_text(tmp_path) == []
+
+
+@run
+async def test_a_store_that_takes_the_place_of_another_does_not_take_what_waits_for_it(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    clock = FakeClock()
+    await _erased_while_b_is_away(tmp_path, clock, "a.db", "b/b.db")
+    engine = await _open(tmp_path, clock, "a.db", "c.db")
+    await engine._core.outbox.run_due()
+    waiting = {each["name"]: each["waiting"] for each in await engine.stores.list(WHO)}
+    await engine.close()
+    assert waiting == {"sqlite": 0, "sqlite-2": 0, "sqlite-4": 0, "sqlite-3": 1}
+    engine = await _open(tmp_path, clock, "c.db", "b/b.db")
+    await engine._core.outbox.run_due()
+    await engine.close()
+    assert _with_the_text(tmp_path) == []
+
+
+@run
+async def test_a_given_name_that_means_another_store_while_something_waits_is_said(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    clock = FakeClock()
+    await _erased_while_b_is_away(tmp_path, clock, "b/b.db?name=spare")
+    for _ in range(2):  # also when what waited was delivered to the one that has the name now
+        engine = await _open(tmp_path, clock, "c.db?name=spare")
+        await engine._core.outbox.run_due()
+        listed = await engine.stores.list(WHO)
+        assert "may still have copies of what was erased" in listed[1]["last_error"]
+        check("memorywire/operations/stores.response", {"stores": listed})
+        (finding,) = await engine.stores.examine()
+        assert not finding.ok
+        await engine.close()
+    engine = await _open(tmp_path, clock, "b/b.db?name=old", "c.db?name=spare")
+    for name in ("old", "spare"):
+        assert (await engine.stores.resync(WHO, name))["equal"]
+    assert ["last_error" in each for each in await engine.stores.list(WHO)] == [False] * 3
+    await engine.close()
+    assert _with_the_text(tmp_path) == []
