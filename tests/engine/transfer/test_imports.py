@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from commonplace.engine import Palace
+from commonplace.engine import Draft, Forget, Palace, Triple
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock, Subject, open_subject
 from commonplace.wire.errors import Conflict
@@ -115,3 +115,75 @@ def test_what_became_part_of_another_agents_memory_is_left_out(subject: Subject,
             assert (done.result, "another agent's" in done.reason) == ("left_out", True)
     (done,) = run(subject.engine.imports.memories(WHO, [[replace(pointing[1], merged_into=mine)]], set()))
     assert done.result == "written"
+
+
+# an id in a file names what the file brings, and nothing that is here
+
+NEIGHBOUR = Principal("eve", agents=("neighbour",))
+STRANGER = Principal("mallory", tenant="other")
+
+
+def statement(id: str, agent: str = "neighbour") -> Triple:
+    return Triple(id, agent, "A", "is", "B", 1000)
+
+
+def memory(id: str) -> Memory:
+    return replace(OLD, id=id, agent_id="neighbour")
+
+
+def healthy(subject: Subject, run: Any) -> bool:
+    """As far as the doctor can tell of a store that has one."""
+    if subject.store.name == "memory":
+        return True
+    return all(check.ok for check in run(subject.engine.upkeep.doctor(WHO)))
+
+
+def test_a_statement_under_the_id_of_anothers_memory_is_left_out(subject: Subject, run: Any) -> None:
+    """Erasing the statement would erase what the ledger says of the memory."""
+    id = run(subject.engine.remember(WHO, Draft("agent", "semantic", "precious"), idempotency_key="key")).id
+    for dry_run in (True, False):
+        done = run(subject.engine.imports.statement(NEIGHBOUR, statement(id), dry_run=dry_run))
+        assert (done.result, "has this id" in done.reason) == ("left_out", True)
+    run(subject.engine.graph.erase(NEIGHBOUR, "neighbour", "A"))
+    assert run(subject.engine.ledger.verify(WHO)).problem is None
+    assert healthy(subject, run)
+    again = run(subject.engine.remember(WHO, Draft("agent", "semantic", "precious"), idempotency_key="key"))
+    assert again.id == id
+
+
+def test_a_memory_under_the_id_of_anothers_statement_is_left_out(subject: Subject, run: Any) -> None:
+    made = run(subject.engine.graph.assert_fact(WHO, "agent", subject="A", predicate="is", object="B")).triple
+    for dry_run in (True, False):
+        (done,) = run(subject.engine.imports.memories(NEIGHBOUR, [[memory(made.id)]], set(), dry_run=dry_run))
+        assert (done.result, "has this id" in done.reason) == ("left_out", True)
+    run(subject.engine.forget(NEIGHBOUR, Forget("neighbour", [made.id], hard_delete=True)))
+    assert run(subject.engine.graph.history(WHO, "agent", "A")) == [made]
+    assert run(subject.engine.ledger.verify(WHO)).problem is None
+    assert healthy(subject, run)
+
+
+def test_what_waits_for_a_reviewer_has_its_id_already(subject: Subject, run: Any) -> None:
+    staged = run(subject.engine.remember(WHO, Draft("agent", "semantic", "precious"), approval={"content": "precious"}))
+    done = run(subject.engine.imports.statement(NEIGHBOUR, statement(staged.id)))
+    (also,) = run(subject.engine.imports.memories(NEIGHBOUR, [[memory(staged.id)]], set()))
+    assert done.result == also.result == "left_out"
+    run(subject.engine.graph.erase(NEIGHBOUR, "neighbour", "A"))
+    (review,) = run(subject.engine.reviews.list(WHO, "pending"))
+    assert "erased" not in repr(review)
+
+
+def test_what_another_tenant_erases_under_an_id_of_ours_leaves_our_ledger_alone(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("precious"))
+    made = run(subject.engine.graph.assert_fact(WHO, "agent", subject="A", predicate="is", object="B")).triple
+    run(subject.engine.imports.statement(STRANGER, statement(id)))
+    run(subject.engine.graph.erase(STRANGER, "neighbour", "A"))
+    run(subject.engine.imports.memories(STRANGER, [[memory(made.id)]], set()))
+    run(subject.engine.forget(STRANGER, Forget("neighbour", [made.id], hard_delete=True)))
+    assert run(subject.engine.ledger.verify(WHO)).problem is None
+    assert healthy(subject, run)
+
+
+@pytest.mark.parametrize("id", ["x", "../../x\n", OLD.id.upper(), f"{OLD.id} "])
+def test_the_id_of_a_statement_is_a_uuid(subject: Subject, run: Any, id: str) -> None:
+    done = run(subject.engine.imports.statement(WHO, statement(id, "agent")))
+    assert (done.result, done.reason) == ("left_out", "its id must be a UUID")

@@ -44,6 +44,7 @@ from commonplace.wire.record import Memory, Principal, replace_fields
 _LEDGER_PAGE = 1000
 _CHANGED_HERE = "a memory with this id is here and says something else; forget that one first, or keep it"
 _ERASED_HERE = "it was erased here"
+_ID_TAKEN = "something else here has this id"
 _MAX_ALIKE = 100  # memories that are compared with one that is proposed
 _DRAFTED = tuple(name for name in Draft.__slots__ if name not in ("embedding", "created_at"))
 
@@ -143,14 +144,16 @@ class Imports:
             here = [await self._core.primary.history(who.tenant, versions[0].id) for versions in histories]
             known = [_common(mine, theirs) for mine, theirs in zip(here, histories, strict=True)]
             if dry_run:
-                return [_preview_outcome(n, len(versions)) for n, versions in zip(known, histories, strict=True)]
+                pairs = list(zip(known, fresh, strict=True))
+                return await self._core.transact(
+                    who.tenant, lambda tx: [_refusal(tx, n, each) or Outcome("written") for n, each in pairs]
+                )
             missing = [[] if n is None else versions[n:] for n, versions in zip(known, fresh, strict=True)]
             flat = [version for versions in missing for version in versions]
             entries = iter(await self._core.make_entries(flat) if flat else ())
             wanted = [[next(entries) for _ in versions] for versions in missing]
-            return await self._core.transact(
-                who.tenant, lambda tx: [_put(tx, who, n, es) for n, es in zip(known, wanted, strict=True)]
-            )
+            todo = list(zip(known, fresh, wanted, strict=True))
+            return await self._core.transact(who.tenant, lambda tx: [_put(tx, who, *each) for each in todo])
 
         return await self._core.retry_on_conflict(attempt)
 
@@ -217,6 +220,8 @@ class Imports:
         where the source has no times."""
         try:
             self._core.require(who, triple.agent_id, "admin")
+            if not is_uuid(triple.id):
+                raise ValidationError("its id must be a UUID", field="id")
             if any(id in erased for id in (triple.id, triple.memory_id, triple.provenance)):
                 raise Conflict(_ERASED_HERE)
             said = Statement(
@@ -262,31 +267,38 @@ def _common(here: Sequence[Memory], there: Sequence[Memory]) -> int | None:
     return common_versions([as_original(version) for version in here], there) if here else 0
 
 
-def _preview_outcome(known: int | None, versions: int) -> Outcome:
-    if known is None:
-        return Outcome("left_out", _CHANGED_HERE)
-    return _KNOWN if known == versions else Outcome("written")
-
-
 def _salted(memory: Memory) -> Memory:
     salt = new_salt()
     return replace_fields(memory, content_hash=content_hash(memory.content, salt), salt=salt)
 
 
-def _put(tx: Transaction, who: Principal, known: int | None, entries: Sequence[Entry]) -> Outcome:
-    """Write the versions that are missing, with one entry of the ledger; checked before the first of them is put, as
-    others' memories share this transaction."""
+def _refusal(tx: Transaction, known: int | None, versions: Sequence[Memory]) -> Outcome | None:
+    """Why nothing of these versions would be written, of which so many are here; None where the rest would."""
     if known is None:
         return Outcome("left_out", _CHANGED_HERE)
-    if not entries:
+    if known >= len(versions):
         return _KNOWN
-    last = entries[-1].memory
+    last = versions[-1]
     held = tx.get(last.id)
     if (held.version if held else 0) != known:
         return Outcome("left_out", "it was changed here while it was imported; import it again")
+    if held is None and (tx.triple(last.id) is not None or tx.records_about(last.id)):
+        return Outcome("left_out", _ID_TAKEN)
     for alias in last.aliases if last.status in ("live", "archived") else ():
         if not _is_free(tx, last, alias):
             return Outcome("left_out", f"its other id {alias!r} names another memory here")
+    return None
+
+
+def _put(
+    tx: Transaction, who: Principal, known: int | None, versions: Sequence[Memory], entries: Sequence[Entry]
+) -> Outcome:
+    """Write the versions that are missing, with one entry of the ledger; checked before the first of them is put, as
+    others' memories share this transaction."""
+    if (refusal := _refusal(tx, known, versions)) is not None:
+        return refusal
+    assert known is not None
+    last, is_new = versions[-1], known == 0
     parts = []
     for number, entry in enumerate(entries, start=known):
         # What an earlier version was called may name another memory by now.
@@ -294,7 +306,7 @@ def _put(tx: Transaction, who: Principal, known: int | None, entries: Sequence[E
         aliases = [alias for alias in memory.aliases if _is_free(tx, last, alias)]
         memory = memory if aliases == memory.aliases else with_aliases(memory, aliases)
         parts.append(version_part(tx.put(replace(entry, memory=memory))))
-    if held is None and last.recalls and last.last_recalled_at is not None:
+    if is_new and last.recalls and last.last_recalled_at is not None:
         tx.count_recalls([last.id], last.last_recalled_at, last.recalls)
     audit.append(tx, who, IMPORT, last.agent_id, parts)
     return Outcome("written")
@@ -317,6 +329,9 @@ def _put_triple(tx: Transaction, who: Principal, triple: Triple, dry_run: bool, 
             if held == triple or (same_id_is_known and held.agent_id == triple.agent_id)
             else Outcome("left_out", "a statement with this id is here and differs")
         )
+    # What erases a statement erases whatever the ledger and the records say under its id.
+    if tx.get(triple.id) is not None or tx.records_about(triple.id):
+        return Outcome("left_out", _ID_TAKEN)
     line = (triple.agent_id, triple.subject, triple.predicate)
     after = tx.triple_after(*line, triple.valid_from)
     overlaps = after is not None and (triple.valid_to is None or after.valid_from < triple.valid_to)
