@@ -124,7 +124,9 @@ class Imports:
 
     async def _check_survivors(self, who: Principal, versions: Sequence[Memory]) -> None:
         """Memories are merged within an agent, and what is done to one reaches those it was merged with."""
-        into = {v.merged_into for v in versions if v.merged_into is not None and is_uuid(v.merged_into)}
+        into = {v.merged_into for v in versions if v.merged_into is not None}
+        if not all(map(is_uuid, into)):
+            raise ValidationError("merged_into must be a UUID", field="merged_into")
         for memory in await self._core.primary.get(who.tenant, sorted(into)) if into else ():
             if memory.agent_id != versions[-1].agent_id:
                 raise ValidationError("it says that it became part of another agent's memory", field="merged_into")
@@ -220,8 +222,8 @@ class Imports:
         where the source has no times."""
         try:
             self._core.require(who, triple.agent_id, "admin")
-            if not is_uuid(triple.id):
-                raise ValidationError("its id must be a UUID", field="id")
+            _check_ids(triple)
+            self._core.check_names(asserted_by=triple.asserted_by)
             if any(id in erased for id in (triple.id, triple.memory_id, triple.provenance)):
                 raise Conflict(_ERASED_HERE)
             said = Statement(
@@ -235,11 +237,15 @@ class Imports:
         names = ("subject", "predicate", "object", "provenance")
         kept = replace(triple, **{name: getattr(clean, name) for name in names})
         try:
-            return await self._core.transact(
+            done = await self._core.transact(
                 who.tenant, lambda tx: _put_triple(tx, who, kept, dry_run, same_id_is_known)
             )
         except Conflict as conflict:  # its id is another tenant's
             return Outcome("left_out", conflict.message)
+        if done.result == "written" and clean != said:
+            texts = (triple.subject, triple.predicate, triple.object, triple.provenance)
+            return replace(done, redacted=tuple(self._core.redactor.labels_in_statement(*texts)))
+        return done
 
     async def palace(self, who: Principal, palace: Palace, *, dry_run: bool = False) -> Outcome:
         """What a palace says of itself; what one here says already stays."""
@@ -251,16 +257,17 @@ class Imports:
                 return _KNOWN
             if held is not None and any(getattr(held, name) for name in wanted):
                 return Outcome("left_out", "a palace of this name is here and says something else of itself")
+            labels = self._core.redactor.document([palace.description, palace.identity])[1]
             if dry_run:
                 with without_audit():
                     await self._palaces.check(who, palace)
-                return Outcome("written")
+                return Outcome("written", redacted=tuple(labels))
             await self._palaces.create(who, palace.name, palace.description)
             if palace.identity:
                 await self._palaces.set_identity(who, palace.name, palace.identity)
         except Fault as fault:
             return Outcome("left_out", fault.message)
-        return Outcome("written")
+        return Outcome("written", redacted=tuple(labels))
 
 
 def _common(here: Sequence[Memory], there: Sequence[Memory]) -> int | None:
@@ -310,6 +317,13 @@ def _put(
         tx.count_recalls([last.id], last.last_recalled_at, last.recalls)
     audit.append(tx, who, IMPORT, last.agent_id, parts)
     return Outcome("written")
+
+
+def _check_ids(triple: Triple) -> None:
+    """No other text is kept under the names of ids: nobody would look for a secret there."""
+    for field, id in (("id", triple.id), ("memory_id", triple.memory_id)):
+        if id is not None and not is_uuid(id):
+            raise ValidationError(f"its {field} must be a UUID", field=field)
 
 
 def _is_free(tx: Transaction, memory: Memory, alias: str) -> bool:
