@@ -19,11 +19,9 @@ from commonplace.engine.governance.policies import ReviewRequired, without_audit
 from commonplace.engine.graph.statements import clean_statement
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
-from commonplace.engine.memory.read import expired
 from commonplace.engine.memory.write import (
     admit_draft,
     check,
-    check_draft,
     erased_slot,
     idempotency_slot,
     new_memory,
@@ -31,9 +29,10 @@ from commonplace.engine.memory.write import (
     repeat_receipt,
 )
 from commonplace.engine.palaces.palaces import Palace, Palaces
+from commonplace.engine.transfer.admission import Admitted, admit_history
 from commonplace.engine.transfer.exports import IMPORT
 from commonplace.engine.transfer.near_duplicates import is_near_duplicate
-from commonplace.engine.transfer.originals import as_imported, as_original, common_versions, with_aliases
+from commonplace.engine.transfer.originals import as_imported, with_aliases
 from commonplace.engine.types import BatchItem, Draft, Receipt, Statement
 from commonplace.stores.base import Entry, Record, Transaction
 from commonplace.stores.graph import Triple
@@ -42,11 +41,9 @@ from commonplace.wire.errors import Conflict, Fault, ValidationError
 from commonplace.wire.record import Memory, Principal, replace_fields
 
 _LEDGER_PAGE = 1000
-_CHANGED_HERE = "a memory with this id is here and says something else; forget that one first, or keep it"
 _ERASED_HERE = "it was erased here"
 _ID_TAKEN = "something else here has this id"
 _MAX_ALIKE = 100  # memories that are compared with one that is proposed
-_DRAFTED = tuple(name for name in Draft.__slots__ if name not in ("embedding", "created_at"))
 
 
 @dataclass(slots=True, frozen=True)
@@ -83,78 +80,46 @@ class Imports:
     ) -> list[Outcome]:
         """Each memory, all its versions or those that are missing here; what is right goes in though others are not."""
         outcomes: dict[int, Outcome] = {}
-        ready: list[tuple[int, list[Memory], tuple[str, ...]]] = []
+        ready: list[tuple[int, Admitted]] = []
         for i, versions in enumerate(histories):
             try:
                 if versions[0].id in erased:
                     raise Conflict(_ERASED_HERE)
                 with without_audit() if dry_run else nullcontext():
-                    clean, labels = await self._admit(who, versions)
-                ready.append((i, clean, labels))
+                    ready.append((i, await admit_history(self._core, who, versions)))
             except Fault as fault:
                 outcomes[i] = Outcome("left_out", fault.message)
         for batch in [ready] if not dry_run else [[each] for each in ready]:
             if not batch:
                 continue
             try:
-                done = await self._write(who, [versions for _, versions, _ in batch], dry_run=dry_run)
+                done = await self._write(who, [admitted for _, admitted in batch], dry_run=dry_run)
             except Conflict:  # of one, such as an id that another tenant has: the others must not wait for it
-                done = [await self._write_one(who, versions, dry_run=dry_run) for _, versions, _ in batch]
-            for (i, _, labels), outcome in zip(batch, done, strict=True):
-                outcomes[i] = replace(outcome, redacted=labels) if outcome.result == "written" else outcome
+                done = [await self._write_one(who, admitted, dry_run=dry_run) for _, admitted in batch]
+            for (i, admitted), outcome in zip(batch, done, strict=True):
+                outcomes[i] = replace(outcome, redacted=admitted.labels) if outcome.result == "written" else outcome
         return [outcomes[i] for i in range(len(histories))]
 
-    async def _admit(self, who: Principal, versions: Sequence[Memory]) -> tuple[list[Memory], tuple[str, ...]]:
-        """The versions as they may be kept here, and the labels of secrets that were replaced in them."""
-        last = versions[-1]
-        self._core.require(who, last.agent_id, "admin")
-        if not is_uuid(last.id) or any(v.id != last.id or v.agent_id != last.agent_id for v in versions):
-            raise ValidationError("its versions must have one id, which is a UUID, and one agent_id")
-        if expired(last, self._core.clock()):
-            raise ValidationError("it has expired", field="expires_at")
-        await self._check_survivors(who, versions)
-        self._core.check_names(id=last.aliases)
-        check_draft(self._core, Draft(**{name: getattr(last, name) for name in _DRAFTED}))
-        kept, labels = list[Memory](), list[str]()
-        for version in versions:
-            clean, found = await self._core.redactor.redact_record_async(replace_fields(version, tenant=who.tenant))
-            labels += found
-            kept.append(await self._core.policies.admit_memory(who, "remember", clean))
-        return kept, tuple(dict.fromkeys(labels))
-
-    async def _check_survivors(self, who: Principal, versions: Sequence[Memory]) -> None:
-        """Memories are merged within an agent, and what is done to one reaches those it was merged with."""
-        into = {v.merged_into for v in versions if v.merged_into is not None}
-        if not all(map(is_uuid, into)):
-            raise ValidationError("merged_into must be a UUID", field="merged_into")
-        for memory in await self._core.primary.get(who.tenant, sorted(into)) if into else ():
-            if memory.agent_id != versions[-1].agent_id:
-                raise ValidationError("it says that it became part of another agent's memory", field="merged_into")
-
-    async def _write_one(self, who: Principal, versions: list[Memory], *, dry_run: bool) -> Outcome:
+    async def _write_one(self, who: Principal, admitted: Admitted, *, dry_run: bool) -> Outcome:
         try:
-            return (await self._write(who, [versions], dry_run=dry_run))[0]
+            return (await self._write(who, [admitted], dry_run=dry_run))[0]
         except Conflict as conflict:
             return Outcome("left_out", conflict.message)
 
-    async def _write(
-        self, who: Principal, histories: Sequence[list[Memory]], *, dry_run: bool = False
-    ) -> list[Outcome]:
-        fresh = [[_salted(as_imported(v, n)) for n, v in enumerate(versions, start=1)] for versions in histories]
-
+    async def _write(self, who: Principal, batch: Sequence[Admitted], *, dry_run: bool = False) -> list[Outcome]:
         async def attempt() -> list[Outcome]:
-            here = [await self._core.primary.history(who.tenant, versions[0].id) for versions in histories]
-            known = [_common(mine, theirs) for mine, theirs in zip(here, histories, strict=True)]
             if dry_run:
-                pairs = list(zip(known, fresh, strict=True))
                 return await self._core.transact(
-                    who.tenant, lambda tx: [_refusal(tx, n, each) or Outcome("written") for n, each in pairs]
+                    who.tenant, lambda tx: [_refusal(tx, each) or Outcome("written") for each in batch]
                 )
-            missing = [[] if n is None else versions[n:] for n, versions in zip(known, fresh, strict=True)]
+            missing = [
+                [_salted(as_imported(v, n)) for n, v in enumerate(each.versions[each.known :], start=each.known + 1)]
+                for each in batch
+            ]
             flat = [version for versions in missing for version in versions]
             entries = iter(await self._core.make_entries(flat) if flat else ())
             wanted = [[next(entries) for _ in versions] for versions in missing]
-            todo = list(zip(known, fresh, wanted, strict=True))
+            todo = list(zip(batch, wanted, strict=True))
             return await self._core.transact(who.tenant, lambda tx: [_put(tx, who, *each) for each in todo])
 
         return await self._core.retry_on_conflict(attempt)
@@ -270,24 +235,18 @@ class Imports:
         return Outcome("written", redacted=tuple(labels))
 
 
-def _common(here: Sequence[Memory], there: Sequence[Memory]) -> int | None:
-    return common_versions([as_original(version) for version in here], there) if here else 0
-
-
 def _salted(memory: Memory) -> Memory:
     salt = new_salt()
     return replace_fields(memory, content_hash=content_hash(memory.content, salt), salt=salt)
 
 
-def _refusal(tx: Transaction, known: int | None, versions: Sequence[Memory]) -> Outcome | None:
-    """Why nothing of these versions would be written, of which so many are here; None where the rest would."""
-    if known is None:
-        return Outcome("left_out", _CHANGED_HERE)
-    if known >= len(versions):
+def _refusal(tx: Transaction, admitted: Admitted) -> Outcome | None:
+    """Why nothing of a history would be written; None where what is missing here would."""
+    if admitted.known >= len(admitted.versions):
         return _KNOWN
-    last = versions[-1]
+    last = admitted.versions[-1]
     held = tx.get(last.id)
-    if (held.version if held else 0) != known:
+    if (held.version if held else 0) != admitted.known:
         return Outcome("left_out", "it was changed here while it was imported; import it again")
     if held is None and (tx.triple(last.id) is not None or tx.records_about(last.id)):
         return Outcome("left_out", _ID_TAKEN)
@@ -297,23 +256,20 @@ def _refusal(tx: Transaction, known: int | None, versions: Sequence[Memory]) -> 
     return None
 
 
-def _put(
-    tx: Transaction, who: Principal, known: int | None, versions: Sequence[Memory], entries: Sequence[Entry]
-) -> Outcome:
+def _put(tx: Transaction, who: Principal, admitted: Admitted, entries: Sequence[Entry]) -> Outcome:
     """Write the versions that are missing, with one entry of the ledger; checked before the first of them is put, as
     others' memories share this transaction."""
-    if (refusal := _refusal(tx, known, versions)) is not None:
+    if (refusal := _refusal(tx, admitted)) is not None:
         return refusal
-    assert known is not None
-    last, is_new = versions[-1], known == 0
+    last = admitted.versions[-1]
     parts = []
-    for number, entry in enumerate(entries, start=known):
+    for number, entry in enumerate(entries, start=admitted.known):
         # What an earlier version was called may name another memory by now.
         memory = replace_fields(entry.memory, version=number)
         aliases = [alias for alias in memory.aliases if _is_free(tx, last, alias)]
         memory = memory if aliases == memory.aliases else with_aliases(memory, aliases)
         parts.append(version_part(tx.put(replace(entry, memory=memory))))
-    if is_new and last.recalls and last.last_recalled_at is not None:
+    if not admitted.known and last.recalls and last.last_recalled_at is not None:
         tx.count_recalls([last.id], last.last_recalled_at, last.recalls)
     audit.append(tx, who, IMPORT, last.agent_id, parts)
     return Outcome("written")
