@@ -12,6 +12,7 @@ from typing import Any
 from commonplace.engine import Palace, Triple
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.metadata_fields import check_event_time
+from commonplace.wire.plain import MAX_DEPTH, check_json
 from commonplace.wire.record import EVERY_STATUS, MEMORY_TYPES, Memory
 
 Document = dict[str, Any]
@@ -141,6 +142,7 @@ def _checked(document: Document, names: Sequence[str], others: set[str] | frozen
         raise ValidationError(f"unknown field {unknown[0]!r:.80}", field=unknown[0][:80])
     kept: Document = {name: document[name] for name in names if name in document}
     for name, value in kept.items():
+        _check_plain(name, value)
         kinds = _KINDS.get(name)
         if kinds is None:
             continue  # provenance: a mapping of a memory, a text of a statement
@@ -158,6 +160,14 @@ def _checked(document: Document, names: Sequence[str], others: set[str] | frozen
     return kept
 
 
+def _check_plain(name: str, value: Any) -> None:
+    """What JSON can say and no store can keep: found here, where it breaks a line and not the import."""
+    try:
+        check_json(value, MAX_DEPTH + (name == "provenance"))  # which holds what another agent signed, whole
+    except ValueError as why:
+        raise ValidationError(f"{name} {why}", field=name) from None
+
+
 def _check_provenance(kept: Document, kind: type) -> None:
     if not isinstance(kept.get("provenance", kind()), kind):
         raise ValidationError(f"provenance must be {kind.__name__}", field="provenance")
@@ -167,4 +177,5 @@ def _text(document: Document, name: str) -> str:
     value = document.get(name)
     if not isinstance(value, str) or not value:
         raise ValidationError(f"{name} must be a text", field=name)
+    _check_plain(name, value)
     return value
