@@ -52,6 +52,26 @@ ODD = {
 }
 
 
+ODD |= {
+    f"{field} {said}": version(**{field: said})
+    for field, many in {
+        "privacy": [
+            *({"share_with": value} for value in (5, "x", None, [1], [""], {})),
+            *({"retain": value} for value in ("x", 0, -1, 1.5, True, None, 2**53, {})),
+            *({"user_consent_id": value} for value in (7, "", None)),
+            {"retain_until": 5},
+        ],
+        "provenance": [
+            *({name: 5} for name in ("merged", "chain", "witnesses", "imported", "attestation", "dialect", "from")),
+            {"merged": [5]},
+            {"restored_at": "x"},
+            {"quarantined_by": []},
+        ],
+    }.items()
+    for said in many
+}
+
+
 @pytest.mark.parametrize("record", ODD.values(), ids=ODD)
 def test_an_odd_value_is_a_broken_line(subject: Subject, run: Any, save: Any, record: dict[str, Any]) -> None:
     data = export_of(record, BESIDE)
@@ -72,3 +92,18 @@ def test_what_remembering_takes_is_taken(subject: Subject, run: Any, save: Any) 
     nested = json.loads("[" * 99 + "]" * 99)
     report = run(import_export(subject.engine, WHO, save(export_of(version(metadata={"x": nested})))))
     assert report.written["memory"] == 1
+
+
+def test_a_promise_and_an_origin_are_taken_as_they_are(subject: Subject, run: Any, save: Any) -> None:
+    privacy = {"retain": 5, "share_with": ["*"], "user_consent_id": "form 7"}
+    provenance = {
+        "merged": ["x"],
+        "chain": [{"agent": "bob"}],
+        "restored_at": 5,
+        "something": ["else"],
+        "dialect": "mrp",
+    }
+    record = version(privacy=privacy, provenance=provenance)
+    assert run(import_export(subject.engine, WHO, save(export_of(record)))).written["memory"] == 1
+    held = run(subject.get(ID))
+    assert (held.privacy, held.provenance) == (privacy, {**provenance, "original": held.provenance["original"]})
