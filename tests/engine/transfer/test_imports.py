@@ -187,3 +187,30 @@ def test_what_another_tenant_erases_under_an_id_of_ours_leaves_our_ledger_alone(
 def test_the_id_of_a_statement_is_a_uuid(subject: Subject, run: Any, id: str) -> None:
     done = run(subject.engine.imports.statement(WHO, statement(id, "agent")))
     assert (done.result, done.reason) == ("left_out", "its id must be a UUID")
+
+
+# what was erased here and is restored
+
+
+def test_what_is_restored_is_no_longer_erased(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("Zanzibar in May"))
+    versions = run(subject.engine.history(WHO, "agent", id))
+    made = run(
+        subject.engine.graph.assert_fact(WHO, "agent", subject="A", predicate="is", object="B", provenance=id)
+    ).triple
+    imports = subject.engine.imports
+    for _ in range(2):  # it may be erased again, and restored again
+        run(subject.forget(id, hard_delete=True))
+        erased = run(imports.erased_ids(WHO))
+        assert run(imports.memories(WHO, [versions], erased))[0].reason == "it was erased here"
+        assert run(imports.statement(WHO, made, erased=erased)).reason == "it was erased here"
+        assert run(imports.memories(WHO, [versions], set()))[0].result == "written"
+        assert run(imports.statement(WHO, made)).result == "written"
+        erased = run(imports.erased_ids(WHO))
+        assert run(imports.memories(WHO, [versions], erased))[0].result == "known"
+        assert run(imports.statement(WHO, made, erased=erased)).result == "known"
+        assert healthy(subject, run)
+    later = replace(versions[-1], content="Zanzibar in June", updated_at=versions[-1].updated_at + 1)
+    assert run(imports.memories(WHO, [[*versions, later]], run(imports.erased_ids(WHO))))[0].result == "written"
+    assert healthy(subject, run)
+    assert run(subject.engine.ledger.verify(WHO)).problem is None

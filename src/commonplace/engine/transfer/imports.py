@@ -8,7 +8,7 @@ unless someone says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -81,9 +81,10 @@ class Imports:
         """Each memory, all its versions or those that are missing here; what is right goes in though others are not."""
         outcomes: dict[int, Outcome] = {}
         ready: list[tuple[int, Admitted]] = []
+        gone = await self._still_erased(who, [versions[0].id for versions in histories], erased)
         for i, versions in enumerate(histories):
             try:
-                if versions[0].id in erased:
+                if versions[0].id in gone:
                     raise Conflict(_ERASED_HERE)
                 with without_audit() if dry_run else nullcontext():
                     ready.append((i, await admit_history(self._core, who, versions)))
@@ -99,6 +100,15 @@ class Imports:
             for (i, admitted), outcome in zip(batch, done, strict=True):
                 outcomes[i] = replace(outcome, redacted=admitted.labels) if outcome.result == "written" else outcome
         return [outcomes[i] for i in range(len(histories))]
+
+    async def _still_erased(self, who: Principal, ids: Iterable[str | None], erased: Collection[str]) -> set[str]:
+        """Of these ids those that were erased and have not been restored since."""
+        suspects = {id for id in ids if id is not None and id in erased}
+        if not suspects:
+            return suspects
+        return await self._core.transact(
+            who.tenant, lambda tx: {id for id in suspects if tx.get(id) is None and tx.triple(id) is None}
+        )
 
     async def _write_one(self, who: Principal, admitted: Admitted, *, dry_run: bool) -> Outcome:
         try:
@@ -189,7 +199,7 @@ class Imports:
             self._core.require(who, triple.agent_id, "admin")
             _check_ids(triple)
             self._core.check_names(asserted_by=triple.asserted_by)
-            if any(id in erased for id in (triple.id, triple.memory_id, triple.provenance)):
+            if await self._still_erased(who, (triple.id, triple.memory_id, triple.provenance), erased):
                 raise Conflict(_ERASED_HERE)
             said = Statement(
                 triple.agent_id, triple.subject, triple.predicate, triple.object, triple.confidence, triple.provenance,
