@@ -16,7 +16,7 @@ from typing import Literal
 from commonplace.engine.core import IDEMPOTENCY, Core
 from commonplace.engine.governance import nearest
 from commonplace.engine.governance.policies import ReviewRequired, without_audit
-from commonplace.engine.graph.statements import clean_statement
+from commonplace.engine.graph.statements import clean_statement, end_at
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
 from commonplace.engine.memory.write import (
@@ -37,7 +37,7 @@ from commonplace.engine.types import BatchItem, Draft, Receipt, Statement
 from commonplace.stores.base import Entry, Record, Transaction
 from commonplace.stores.graph import Triple
 from commonplace.wire.canonical import content_hash, is_uuid, new_salt
-from commonplace.wire.errors import Conflict, Fault, ValidationError
+from commonplace.wire.errors import Conflict, Fault, Forbidden, ValidationError
 from commonplace.wire.record import Memory, Principal, replace_fields
 
 _LEDGER_PAGE = 1000
@@ -190,11 +190,13 @@ class Imports:
 
     async def statement(
         self, who: Principal, triple: Triple, *, erased: Collection[str] = (), dry_run: bool = False,
-        same_id_is_known: bool = False,
+        same_id_is_known: bool = False, ended: dict[str, int] | None = None,
     ) -> Outcome:  # fmt: skip
         """A statement with its interval and its author, where nothing here speaks of the same time, and neither it nor
-        the memory it came from is one of the `erased`. With `same_id_is_known` whatever has its id is taken for it, as
-        where the source has no times."""
+        the memory it came from is one of the `erased`. One that is here and holds until further notice ends when it
+        ended there. With `same_id_is_known` whatever has its id is taken for it, as where the source has no times.
+        `ended` is what a dry run notes for what comes after it: the statements that the run will have ended, and when.
+        """
         try:
             self._core.require(who, triple.agent_id, "admin")
             _check_ids(triple)
@@ -212,11 +214,13 @@ class Imports:
         names = ("subject", "predicate", "object", "provenance")
         kept = replace(triple, **{name: getattr(clean, name) for name in names})
         try:
-            done = await self._core.transact(
-                who.tenant, lambda tx: _put_triple(tx, who, kept, dry_run, same_id_is_known)
-            )
-        except Conflict as conflict:  # its id is another tenant's
-            return Outcome("left_out", conflict.message)
+            put = _StatementImport(
+                who, kept, dry_run, same_id_is_known, {} if ended is None else ended,
+                await self._core.policies.triple_guard(who, "forget"),
+            )  # fmt: skip
+            done = await self._core.transact(who.tenant, put)
+        except (Conflict, Forbidden) as fault:  # its id is another tenant's, or a rule keeps it from ending
+            return Outcome("left_out", fault.message)
         if done.result == "written" and clean != said:
             texts = (triple.subject, triple.predicate, triple.object, triple.provenance)
             return replace(done, redacted=tuple(self._core.redactor.labels_in_statement(*texts)))
@@ -301,27 +305,57 @@ def stated_already(triple: Triple) -> str:
     return f"something else is stated here of {triple.subject!r} at that time"
 
 
-def _put_triple(tx: Transaction, who: Principal, triple: Triple, dry_run: bool, same_id_is_known: bool) -> Outcome:
-    held = tx.triple(triple.id)
-    if held is not None:
-        return (
-            _KNOWN
-            if held == triple or (same_id_is_known and held.agent_id == triple.agent_id)
-            else Outcome("left_out", "a statement with this id is here and differs")
-        )
-    # What erases a statement erases whatever the ledger and the records say under its id.
-    if tx.get(triple.id) is not None or tx.records_about(triple.id):
-        return Outcome("left_out", _ID_TAKEN)
-    line = (triple.agent_id, triple.subject, triple.predicate)
-    after = tx.triple_after(*line, triple.valid_from)
-    overlaps = after is not None and (triple.valid_to is None or after.valid_from < triple.valid_to)
-    if not triple.empty and (overlaps or tx.triple_at(*line, triple.valid_from) is not None):
-        return Outcome("left_out", stated_already(triple))
-    if not dry_run:
-        tx.put_triple(triple)
-        said = {name: getattr(triple, name) for name in ("subject", "predicate", "object", "confidence")}
-        said |= {"valid_from": triple.valid_from, "valid_to": triple.valid_to, "asserted_by": triple.asserted_by}
-        said |= {} if triple.memory_id is None else {"derived_from": triple.memory_id}
-        said |= {} if triple.provenance is None else {"provenance": triple.provenance}
-        audit.append(tx, who, IMPORT, triple.agent_id, [audit.part(triple.id, said)])
-    return Outcome("written")
+@dataclass(slots=True, frozen=True)
+class _StatementImport:
+    """The unit of work that takes in one statement, or finds out what it would do."""
+
+    who: Principal
+    triple: Triple
+    dry_run: bool
+    same_id_is_known: bool
+    ended: dict[str, int]
+    may_end: Callable[[Triple], None]  # raises where a rule says otherwise
+
+    def __call__(self, tx: Transaction) -> Outcome:
+        triple = self.triple
+        held = tx.triple(triple.id)
+        if held is not None:
+            return self._beside(tx, held)
+        # What erases a statement erases whatever the ledger and the records say under its id.
+        if tx.get(triple.id) is not None or tx.records_about(triple.id):
+            return Outcome("left_out", _ID_TAKEN)
+        if not triple.empty and self._overlaps(tx):
+            return Outcome("left_out", stated_already(triple))
+        if not self.dry_run:
+            tx.put_triple(triple)
+            said = {name: getattr(triple, name) for name in ("subject", "predicate", "object", "confidence")}
+            said |= {"valid_from": triple.valid_from, "valid_to": triple.valid_to, "asserted_by": triple.asserted_by}
+            said |= {} if triple.memory_id is None else {"derived_from": triple.memory_id}
+            said |= {} if triple.provenance is None else {"provenance": triple.provenance}
+            audit.append(tx, self.who, IMPORT, triple.agent_id, [audit.part(triple.id, said)])
+        return Outcome("written")
+
+    def _beside(self, tx: Transaction, held: Triple) -> Outcome:
+        """One that is here under its id: the same, the same before it ended, or another."""
+        triple = self.triple
+        if held == triple:
+            return _KNOWN
+        if triple.valid_to is not None and held == replace(triple, valid_to=None):
+            self.may_end(held)
+            if self.dry_run:
+                self.ended[held.id] = triple.valid_to
+            else:
+                audit.append(tx, self.who, IMPORT, held.agent_id, [end_at(tx, held, triple.valid_to)])
+            return Outcome("written")
+        if self.same_id_is_known and held.agent_id == triple.agent_id:
+            return _KNOWN
+        return Outcome("left_out", "a statement with this id is here and differs")
+
+    def _overlaps(self, tx: Transaction) -> bool:
+        triple = self.triple
+        line = (triple.agent_id, triple.subject, triple.predicate)
+        after = tx.triple_after(*line, triple.valid_from)
+        if after is not None and (triple.valid_to is None or after.valid_from < triple.valid_to):
+            return True
+        at = tx.triple_at(*line, triple.valid_from)
+        return at is not None and self.ended.get(at.id, triple.valid_from + 1) > triple.valid_from
