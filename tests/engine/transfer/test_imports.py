@@ -74,6 +74,44 @@ def test_a_palace_that_says_something_stays(subject: Subject, run: Any) -> None:
     assert run(subject.engine.palaces.get(WHO, "library")).description == "mine"
 
 
+def test_a_palace_is_told_what_it_does_not_say_yet(subject: Subject, run: Any) -> None:
+    imports, palaces = subject.engine.imports, subject.engine.palaces
+    parts = {"description": "where the books are", "identity": "I am the library"}
+    for first, second in (("description", "identity"), ("identity", "description")):
+        for said in ({first: parts[first]}, parts):
+            for dry_run in (True, False):
+                done = run(imports.palace(WHO, Palace(first, **said), dry_run=dry_run))
+                assert done.result == "written", said
+            assert run(imports.palace(WHO, Palace(first, **said))).result == "known"
+        held = run(palaces.get(WHO, first))
+        assert (held.description, held.identity) == (parts["description"], parts["identity"])
+        assert run(imports.palace(WHO, Palace(first, **{second: parts[second]}))).result == "known"
+        assert run(imports.palace(WHO, Palace(first, **{**parts, second: "another"}))).result == "left_out"
+
+
+def test_a_palace_is_known_by_what_is_kept_of_it(subject: Subject, run: Any) -> None:
+    """Neither a secret that was taken out nor what a rule masks makes it another."""
+    rules = [{"name": "names", "when": {"content": "Alice"}, "action": "redact"}]
+    run(subject.engine.policies.replace(WHO, rules))
+    told = Palace("library", f"its key is ghp_{'a1B2' * 9} ", "I am Alice's library")
+    assert run(subject.engine.imports.palace(WHO, told)).result == "written"
+    head = run(subject.store.audit_head("local"))
+    assert run(subject.engine.imports.palace(WHO, told)).result == "known"
+    assert run(subject.store.audit_head("local")) == head
+
+
+def test_a_later_version_leaves_the_demotion_here_as_it_is(subject: Subject, run: Any) -> None:
+    imports = subject.engine.imports
+    low = replace(OLD, confidence=0.2)
+    run(imports.memories(WHO, [[low]], set()))
+    assert run(subject.expire("demote", confidence_below=0.5)) == [OLD.id]
+    demoted = run(subject.get(OLD.id)).demotion
+    run(imports.memories(WHO, [[low, replace(low, content="changed", updated_at=8)]], set()))
+    assert (run(subject.get(OLD.id)).content, run(subject.get(OLD.id)).demotion) == ("changed", demoted)
+    assert demoted < 1.0
+    assert run(subject.engine.ledger.verify(WHO)).problem is None
+
+
 def test_an_import_is_one_entry_of_the_ledger_a_memory(subject: Subject, run: Any) -> None:
     second = replace(OLD, content="changed", updated_at=8)
     run(subject.engine.imports.memories(WHO, [[OLD, second]], set()))

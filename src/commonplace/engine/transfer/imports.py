@@ -231,22 +231,32 @@ class Imports:
         try:
             self._core.require(who, palace.name, "admin")
             held = await self._palaces.get(who, palace.name) if palace.name in await self._palaces.names(who) else None
-            wanted = [name for name in ("description", "identity") if getattr(palace, name)]
-            if held is not None and all(getattr(held, name) == getattr(palace, name) for name in wanted):
+            missing = _not_said(held, self._palaces.cleaned(palace))
+            if held is not None and not missing:
                 return _KNOWN
-            if held is not None and any(getattr(held, name) for name in wanted):
+            with without_audit() if dry_run else nullcontext():
+                missing = [
+                    name for name in missing if name in _not_said(held, await self._palaces.admitted(who, palace))
+                ]
+            if held is not None and not missing:
+                return _KNOWN  # but for what a rule masked
+            if held is not None and any(getattr(held, name) for name in missing):
                 return Outcome("left_out", "a palace of this name is here and says something else of itself")
-            labels = self._core.redactor.document([palace.description, palace.identity])[1]
-            if dry_run:
-                with without_audit():
-                    await self._palaces.check(who, palace)
-                return Outcome("written", redacted=tuple(labels))
-            await self._palaces.create(who, palace.name, palace.description)
-            if palace.identity:
-                await self._palaces.set_identity(who, palace.name, palace.identity)
+            labels = self._core.redactor.document([getattr(palace, name) for name in missing])[1]
+            if not dry_run:
+                if held is None or "description" in missing:
+                    await self._palaces.create(who, palace.name, palace.description)
+                if "identity" in missing:
+                    await self._palaces.set_identity(who, palace.name, palace.identity)
         except Fault as fault:
             return Outcome("left_out", fault.message)
         return Outcome("written", redacted=tuple(labels))
+
+
+def _not_said(held: Palace | None, told: Palace) -> list[str]:
+    """What is told of a palace and not said of it here."""
+    given = {name: getattr(told, name) for name in ("description", "identity") if getattr(told, name)}
+    return [name for name, text in given.items() if held is None or getattr(held, name) != text]
 
 
 def _salted(memory: Memory) -> Memory:
@@ -276,10 +286,13 @@ def _put(tx: Transaction, who: Principal, admitted: Admitted, entries: Sequence[
     if (refusal := _refusal(tx, admitted)) is not None:
         return refusal
     last = admitted.versions[-1]
+    held = tx.get(last.id)
     parts = []
     for number, entry in enumerate(entries, start=admitted.known):
         # What an earlier version was called may name another memory by now.
         memory = replace_fields(entry.memory, version=number)
+        if held is not None:  # what was demoted here was so by the rules of here
+            memory = replace_fields(memory, demotion=held.demotion)
         aliases = [alias for alias in memory.aliases if _is_free(tx, last, alias)]
         memory = memory if aliases == memory.aliases else with_aliases(memory, aliases)
         parts.append(version_part(tx.put(replace(entry, memory=memory))))
