@@ -11,8 +11,10 @@ import pytest
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine.governance.decisions import Decision
+from commonplace.engine.ledger import audit
 from commonplace.engine.types import Draft, Query
-from commonplace.stores.base import Entry, Reach, Record, Search, Transaction
+from commonplace.stores.base import AuditPart, Entry, Reach, Record, Search, Transaction
+from commonplace.stores.graph import Triple
 from commonplace.stores.text import terms
 from commonplace.testing.subject import DAY_MS, WHO, Contract, FakeClock, Subject, scenario
 from commonplace.wire.canonical import mint_id
@@ -190,6 +192,32 @@ class StorageScenarios(Contract):
         assert (await s.engine.ledger.verify(WHO)).first_bad is None
         with pytest.raises(Conflict):
             await s.engine.remember(WHO, draft, idempotency_key="key")
+
+    @scenario()
+    async def test_what_one_tenant_erases_stays_in_the_ledger_of_another(self, s: Subject) -> None:
+        """Whatever the id: that of a memory, of a statement, or of nothing that is there."""
+        id = mint_id(s.clock())
+        for tenant in ("a", "b"):
+            part = audit.part(id, {"of": tenant})
+            await s.store.transact(tenant, lambda tx, part=part: audit.append(tx, WHO, "remember", "agent", [part]))  # type: ignore[misc]
+
+        async def of_b() -> list[AuditPart]:
+            return [part for entry in await s.store.audit("b") for part in entry.parts]
+
+        before = await of_b()
+        await s.store.transact("a", lambda tx: tx.erase(id))
+        assert [(part.memory_id, part.payload) for part in (await s.store.audit("a"))[0].parts] == [(None, None)]
+        assert await of_b() == before
+
+        def write_and_erase(tx: Transaction) -> None:
+            tx.put(Entry(Memory(id, "a", "agent", "semantic", "short-lived", created_at=tx.now), None, b""))
+            tx.erase(id)
+            if "graph" in s.store.capabilities:
+                tx.put_triple(Triple(id, "agent", "Alice", "knows", "Bob", tx.now))
+                tx.erase_triple(id)
+
+        await s.store.transact("a", write_and_erase)
+        assert await of_b() == before
 
     @scenario()
     async def test_demoted_ranks_lower_and_archived_is_set_aside(self, s: Subject) -> None:

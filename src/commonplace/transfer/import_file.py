@@ -115,6 +115,7 @@ async def _take_in(
     reader = ExportReader(file, report.add_broken)
     batch: list[tuple[int, list[Memory]]] = []
     chars = 0
+    ended: dict[str, int] = {}
 
     async def flush() -> None:
         outcomes = await engine.imports.memories(who, [each for _, each in batch], erased, dry_run=dry_run)
@@ -134,7 +135,7 @@ async def _take_in(
             await flush()
             chars = 0
         if isinstance(parsed, Triple):
-            done = await engine.imports.statement(who, parsed, erased=erased, dry_run=dry_run)
+            done = await engine.imports.statement(who, parsed, erased=erased, dry_run=dry_run, ended=ended)
             _note(report, "statement", done, f"line {number}: {parsed.subject} {parsed.predicate}")
         elif isinstance(parsed, Palace):
             done = await engine.imports.palace(who, parsed, dry_run=dry_run)

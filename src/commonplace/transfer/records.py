@@ -12,6 +12,7 @@ from typing import Any
 from commonplace.engine import Palace, Triple
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.metadata_fields import check_event_time
+from commonplace.wire.plain import MAX_DEPTH, MAX_INTEGER, check_json
 from commonplace.wire.record import EVERY_STATUS, MEMORY_TYPES, Memory
 
 Document = dict[str, Any]
@@ -55,6 +56,14 @@ _KINDS: dict[str, tuple[type, ...]] = {
          "valid_to"), (int,),
     ),
 }  # fmt: skip
+#: What the engine reads of a provenance; what else it says is nobody's business.
+_PROVENANCE: dict[str, type] = {
+    **dict.fromkeys(("merged", "chain", "witnesses"), list),
+    **dict.fromkeys(("imported", "original", "attestation"), dict),
+    **dict.fromkeys(("dialect", "principal", "source", "from", "quarantined_by"), str),
+    "restored_at": int, "agent_named": bool,
+}  # fmt: skip
+_PRIVACY: dict[str, type] = {"retain": int, "share_with": list, "user_consent_id": str}
 _AMOUNTS = {"confidence": 1, "importance": 1, "demotion": 1}
 _MAX_INSTANT = 253_402_300_799_999  # the last of the year 9999
 
@@ -92,6 +101,7 @@ def memory_versions(document: Document) -> list[Memory]:
         if kept["type"] not in MEMORY_TYPES or kept.get("status", "live") not in EVERY_STATUS:
             raise ValidationError(f"version {number} has an unknown type or status", field="type")
         _check_provenance(kept, dict)
+        _check_privacy(kept.get("privacy", {}))
         found.append(Memory(id, "", agent, **kept, version=number, **counted))
     if found[-1].status not in ("live", "archived"):
         raise ValidationError(f"its last version is {found[-1].status}, which nothing exports", field="status")
@@ -141,6 +151,7 @@ def _checked(document: Document, names: Sequence[str], others: set[str] | frozen
         raise ValidationError(f"unknown field {unknown[0]!r:.80}", field=unknown[0][:80])
     kept: Document = {name: document[name] for name in names if name in document}
     for name, value in kept.items():
+        _check_plain(name, value)
         kinds = _KINDS.get(name)
         if kinds is None:
             continue  # provenance: a mapping of a memory, a text of a statement
@@ -158,13 +169,45 @@ def _checked(document: Document, names: Sequence[str], others: set[str] | frozen
     return kept
 
 
+def _check_plain(name: str, value: Any) -> None:
+    """What JSON can say and no store can keep: found here, where it breaks a line and not the import."""
+    try:
+        check_json(value, MAX_DEPTH + (name == "provenance"))  # which holds what another agent signed, whole
+    except ValueError as why:
+        raise ValidationError(f"{name} {why}", field=name) from None
+
+
 def _check_provenance(kept: Document, kind: type) -> None:
     if not isinstance(kept.get("provenance", kind()), kind):
         raise ValidationError(f"provenance must be {kind.__name__}", field="provenance")
+    if kind is dict:
+        _check_kinds("provenance", kept.get("provenance", {}), _PROVENANCE)
+        if not all(isinstance(each, str) for each in kept.get("provenance", {}).get("merged", ())):
+            raise ValidationError("provenance.merged must be a list of texts", field="provenance")
+
+
+def _check_privacy(privacy: Document) -> None:
+    """As `remember` takes it: whoever merges, shares or erases a memory relies on it."""
+    if unknown := sorted(privacy.keys() - _PRIVACY.keys()):
+        raise ValidationError(f"unknown field {f'privacy.{unknown[0]}'!r:.80}", field="privacy")
+    _check_kinds("privacy", privacy, _PRIVACY)
+    if not 1 <= privacy.get("retain", 1) <= MAX_INTEGER:
+        raise ValidationError(f"privacy.retain must be from 1 to {MAX_INTEGER}", field="privacy")
+    if not all(isinstance(name, str) and name for name in privacy.get("share_with", ())):
+        raise ValidationError("privacy.share_with must be a list of names", field="privacy")
+    if not privacy.get("user_consent_id", "given"):
+        raise ValidationError("privacy.user_consent_id must be a text", field="privacy")
+
+
+def _check_kinds(name: str, document: Document, kinds: Mapping[str, type]) -> None:
+    for key, kind in kinds.items():
+        if key in document and type(document[key]) is not kind:  # true is an int to isinstance
+            raise ValidationError(f"{name}.{key} must be {kind.__name__}", field=name)
 
 
 def _text(document: Document, name: str) -> str:
     value = document.get(name)
     if not isinstance(value, str) or not value:
         raise ValidationError(f"{name} must be a text", field=name)
+    _check_plain(name, value)
     return value

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from commonplace.engine import Palace
+from commonplace.engine import Draft, Forget, Palace, Triple
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock, Subject, open_subject
 from commonplace.wire.errors import Conflict
@@ -74,6 +74,44 @@ def test_a_palace_that_says_something_stays(subject: Subject, run: Any) -> None:
     assert run(subject.engine.palaces.get(WHO, "library")).description == "mine"
 
 
+def test_a_palace_is_told_what_it_does_not_say_yet(subject: Subject, run: Any) -> None:
+    imports, palaces = subject.engine.imports, subject.engine.palaces
+    parts = {"description": "where the books are", "identity": "I am the library"}
+    for first, second in (("description", "identity"), ("identity", "description")):
+        for said in ({first: parts[first]}, parts):
+            for dry_run in (True, False):
+                done = run(imports.palace(WHO, Palace(first, **said), dry_run=dry_run))
+                assert done.result == "written", said
+            assert run(imports.palace(WHO, Palace(first, **said))).result == "known"
+        held = run(palaces.get(WHO, first))
+        assert (held.description, held.identity) == (parts["description"], parts["identity"])
+        assert run(imports.palace(WHO, Palace(first, **{second: parts[second]}))).result == "known"
+        assert run(imports.palace(WHO, Palace(first, **{**parts, second: "another"}))).result == "left_out"
+
+
+def test_a_palace_is_known_by_what_is_kept_of_it(subject: Subject, run: Any) -> None:
+    """Neither a secret that was taken out nor what a rule masks makes it another."""
+    rules = [{"name": "names", "when": {"content": "Alice"}, "action": "redact"}]
+    run(subject.engine.policies.replace(WHO, rules))
+    told = Palace("library", f"its key is ghp_{'a1B2' * 9} ", "I am Alice's library")
+    assert run(subject.engine.imports.palace(WHO, told)).result == "written"
+    head = run(subject.store.audit_head("local"))
+    assert run(subject.engine.imports.palace(WHO, told)).result == "known"
+    assert run(subject.store.audit_head("local")) == head
+
+
+def test_a_later_version_leaves_the_demotion_here_as_it_is(subject: Subject, run: Any) -> None:
+    imports = subject.engine.imports
+    low = replace(OLD, confidence=0.2)
+    run(imports.memories(WHO, [[low]], set()))
+    assert run(subject.expire("demote", confidence_below=0.5)) == [OLD.id]
+    demoted = run(subject.get(OLD.id)).demotion
+    run(imports.memories(WHO, [[low, replace(low, content="changed", updated_at=8)]], set()))
+    assert (run(subject.get(OLD.id)).content, run(subject.get(OLD.id)).demotion) == ("changed", demoted)
+    assert demoted < 1.0
+    assert run(subject.engine.ledger.verify(WHO)).problem is None
+
+
 def test_an_import_is_one_entry_of_the_ledger_a_memory(subject: Subject, run: Any) -> None:
     second = replace(OLD, content="changed", updated_at=8)
     run(subject.engine.imports.memories(WHO, [[OLD, second]], set()))
@@ -115,3 +153,102 @@ def test_what_became_part_of_another_agents_memory_is_left_out(subject: Subject,
             assert (done.result, "another agent's" in done.reason) == ("left_out", True)
     (done,) = run(subject.engine.imports.memories(WHO, [[replace(pointing[1], merged_into=mine)]], set()))
     assert done.result == "written"
+
+
+# an id in a file names what the file brings, and nothing that is here
+
+NEIGHBOUR = Principal("eve", agents=("neighbour",))
+STRANGER = Principal("mallory", tenant="other")
+
+
+def statement(id: str, agent: str = "neighbour") -> Triple:
+    return Triple(id, agent, "A", "is", "B", 1000)
+
+
+def memory(id: str) -> Memory:
+    return replace(OLD, id=id, agent_id="neighbour")
+
+
+def healthy(subject: Subject, run: Any) -> bool:
+    """As far as the doctor can tell of a store that has one."""
+    if subject.store.name == "memory":
+        return True
+    return all(check.ok for check in run(subject.engine.upkeep.doctor(WHO)))
+
+
+def test_a_statement_under_the_id_of_anothers_memory_is_left_out(subject: Subject, run: Any) -> None:
+    """Erasing the statement would erase what the ledger says of the memory."""
+    id = run(subject.engine.remember(WHO, Draft("agent", "semantic", "precious"), idempotency_key="key")).id
+    for dry_run in (True, False):
+        done = run(subject.engine.imports.statement(NEIGHBOUR, statement(id), dry_run=dry_run))
+        assert (done.result, "has this id" in done.reason) == ("left_out", True)
+    run(subject.engine.graph.erase(NEIGHBOUR, "neighbour", "A"))
+    assert run(subject.engine.ledger.verify(WHO)).problem is None
+    assert healthy(subject, run)
+    again = run(subject.engine.remember(WHO, Draft("agent", "semantic", "precious"), idempotency_key="key"))
+    assert again.id == id
+
+
+def test_a_memory_under_the_id_of_anothers_statement_is_left_out(subject: Subject, run: Any) -> None:
+    made = run(subject.engine.graph.assert_fact(WHO, "agent", subject="A", predicate="is", object="B")).triple
+    for dry_run in (True, False):
+        (done,) = run(subject.engine.imports.memories(NEIGHBOUR, [[memory(made.id)]], set(), dry_run=dry_run))
+        assert (done.result, "has this id" in done.reason) == ("left_out", True)
+    run(subject.engine.forget(NEIGHBOUR, Forget("neighbour", [made.id], hard_delete=True)))
+    assert run(subject.engine.graph.history(WHO, "agent", "A")) == [made]
+    assert run(subject.engine.ledger.verify(WHO)).problem is None
+    assert healthy(subject, run)
+
+
+def test_what_waits_for_a_reviewer_has_its_id_already(subject: Subject, run: Any) -> None:
+    staged = run(subject.engine.remember(WHO, Draft("agent", "semantic", "precious"), approval={"content": "precious"}))
+    done = run(subject.engine.imports.statement(NEIGHBOUR, statement(staged.id)))
+    (also,) = run(subject.engine.imports.memories(NEIGHBOUR, [[memory(staged.id)]], set()))
+    assert done.result == also.result == "left_out"
+    run(subject.engine.graph.erase(NEIGHBOUR, "neighbour", "A"))
+    (review,) = run(subject.engine.reviews.list(WHO, "pending"))
+    assert "erased" not in repr(review)
+
+
+def test_what_another_tenant_erases_under_an_id_of_ours_leaves_our_ledger_alone(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("precious"))
+    made = run(subject.engine.graph.assert_fact(WHO, "agent", subject="A", predicate="is", object="B")).triple
+    run(subject.engine.imports.statement(STRANGER, statement(id)))
+    run(subject.engine.graph.erase(STRANGER, "neighbour", "A"))
+    run(subject.engine.imports.memories(STRANGER, [[memory(made.id)]], set()))
+    run(subject.engine.forget(STRANGER, Forget("neighbour", [made.id], hard_delete=True)))
+    assert run(subject.engine.ledger.verify(WHO)).problem is None
+    assert healthy(subject, run)
+
+
+@pytest.mark.parametrize("id", ["x", "../../x\n", OLD.id.upper(), f"{OLD.id} "])
+def test_the_id_of_a_statement_is_a_uuid(subject: Subject, run: Any, id: str) -> None:
+    done = run(subject.engine.imports.statement(WHO, statement(id, "agent")))
+    assert (done.result, done.reason) == ("left_out", "its id must be a UUID")
+
+
+# what was erased here and is restored
+
+
+def test_what_is_restored_is_no_longer_erased(subject: Subject, run: Any) -> None:
+    id = run(subject.remember("Zanzibar in May"))
+    versions = run(subject.engine.history(WHO, "agent", id))
+    made = run(
+        subject.engine.graph.assert_fact(WHO, "agent", subject="A", predicate="is", object="B", provenance=id)
+    ).triple
+    imports = subject.engine.imports
+    for _ in range(2):  # it may be erased again, and restored again
+        run(subject.forget(id, hard_delete=True))
+        erased = run(imports.erased_ids(WHO))
+        assert run(imports.memories(WHO, [versions], erased))[0].reason == "it was erased here"
+        assert run(imports.statement(WHO, made, erased=erased)).reason == "it was erased here"
+        assert run(imports.memories(WHO, [versions], set()))[0].result == "written"
+        assert run(imports.statement(WHO, made)).result == "written"
+        erased = run(imports.erased_ids(WHO))
+        assert run(imports.memories(WHO, [versions], erased))[0].result == "known"
+        assert run(imports.statement(WHO, made, erased=erased)).result == "known"
+        assert healthy(subject, run)
+    later = replace(versions[-1], content="Zanzibar in June", updated_at=versions[-1].updated_at + 1)
+    assert run(imports.memories(WHO, [[*versions, later]], run(imports.erased_ids(WHO))))[0].result == "written"
+    assert healthy(subject, run)
+    assert run(subject.engine.ledger.verify(WHO)).problem is None

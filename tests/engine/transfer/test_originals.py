@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from commonplace.engine.transfer.originals import as_imported, as_original, common_versions, same_words
+from commonplace.engine.transfer.originals import as_imported, as_original, same_words
 from commonplace.wire.record import Memory
 
 FIRST = Memory("1", "t", "agent", "semantic", "one", created_at=5, updated_at=7, version=1, provenance={"a": 1})
@@ -38,18 +38,3 @@ def test_what_a_store_decides_is_no_difference(name: str) -> None:
 @pytest.mark.parametrize("name", ["content", "agent_id", "created_at", "updated_at", "status", "aliases", "metadata"])
 def test_anything_else_is(name: str) -> None:
     assert not same_words(FIRST, replace(FIRST, **{name: "other"}))
-
-
-@pytest.mark.parametrize(
-    ("here", "there", "shared"),
-    [
-        ([FIRST], [FIRST, SECOND], 1),
-        ([FIRST, SECOND], [FIRST], 1),
-        ([FIRST, SECOND], [FIRST, SECOND], 2),
-        ([], [FIRST], 0),
-        ([SECOND], [FIRST, SECOND], None),
-        ([FIRST, SECOND], [FIRST, replace(SECOND, content="other")], None),
-    ],
-)
-def test_how_much_two_histories_share(here: list[Memory], there: list[Memory], shared: int | None) -> None:
-    assert common_versions(here, there) == shared

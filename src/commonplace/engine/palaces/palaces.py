@@ -118,11 +118,17 @@ class Palaces:
 
         return await self._change(who, name, "identify_palace", identify)
 
-    async def check(self, who: Principal, palace: Palace) -> None:
-        """That it may say this of itself; nothing is kept."""
-        for field in ("description", "identity"):
-            await self._admitted(who, palace.name, self._clean(field, getattr(palace, field)))
+    def cleaned(self, palace: Palace) -> Palace:
+        """What is kept of what it says of itself, rules aside."""
+        description = self._clean("description", palace.description)
+        return replace(palace, description=description, identity=self._clean("identity", palace.identity))
+
+    async def admitted(self, who: Principal, palace: Palace) -> Palace:
+        """What it may say of itself; nothing is kept."""
         self._check(who, palace.name, "writer")
+        clean = self.cleaned(palace)
+        description = await self._admitted(who, palace.name, clean.description)
+        return replace(clean, description=description, identity=await self._admitted(who, palace.name, clean.identity))
 
     async def _change(
         self, who: Principal, name: str, operation: str, change: Callable[[Palace, bool], bool]

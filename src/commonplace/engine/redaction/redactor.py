@@ -93,6 +93,18 @@ class Redactor:
         self._refuse_if_rejecting([label] if label else [], ["object"])
         return self.marker(label) if label else object
 
+    def labels_in_statement(self, subject: str, predicate: str, object: str, provenance: str | None) -> Labels:
+        """The labels of what is replaced in a statement that is kept."""
+        from commonplace.engine.redaction import scanner
+
+        clean, labels = list[str](), Labels()
+        for text in (subject, predicate, object, provenance or ""):
+            kept, found = self.text(text)
+            clean.append(kept)
+            labels += found
+        stated = scanner.stated_secret(*clean[:3]) if self.active else None
+        return list(dict.fromkeys([*labels, *([stated] if stated else [])]))
+
     def redact_record(
         self, record: Record, extra: Secrets | None = None, before: Memory | None = None
     ) -> tuple[Record, Labels]:

@@ -8,7 +8,7 @@ unless someone says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -16,14 +16,12 @@ from typing import Literal
 from commonplace.engine.core import IDEMPOTENCY, Core
 from commonplace.engine.governance import nearest
 from commonplace.engine.governance.policies import ReviewRequired, without_audit
-from commonplace.engine.graph.statements import clean_statement
+from commonplace.engine.graph.statements import clean_statement, end_at
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
-from commonplace.engine.memory.read import expired
 from commonplace.engine.memory.write import (
     admit_draft,
     check,
-    check_draft,
     erased_slot,
     idempotency_slot,
     new_memory,
@@ -31,21 +29,21 @@ from commonplace.engine.memory.write import (
     repeat_receipt,
 )
 from commonplace.engine.palaces.palaces import Palace, Palaces
+from commonplace.engine.transfer.admission import Admitted, admit_history
 from commonplace.engine.transfer.exports import IMPORT
 from commonplace.engine.transfer.near_duplicates import is_near_duplicate
-from commonplace.engine.transfer.originals import as_imported, as_original, common_versions, with_aliases
+from commonplace.engine.transfer.originals import as_imported, with_aliases
 from commonplace.engine.types import BatchItem, Draft, Receipt, Statement
 from commonplace.stores.base import Entry, Record, Transaction
 from commonplace.stores.graph import Triple
 from commonplace.wire.canonical import content_hash, is_uuid, new_salt
-from commonplace.wire.errors import Conflict, Fault, ValidationError
+from commonplace.wire.errors import Conflict, Fault, Forbidden, ValidationError
 from commonplace.wire.record import Memory, Principal, replace_fields
 
 _LEDGER_PAGE = 1000
-_CHANGED_HERE = "a memory with this id is here and says something else; forget that one first, or keep it"
 _ERASED_HERE = "it was erased here"
+_ID_TAKEN = "something else here has this id"
 _MAX_ALIKE = 100  # memories that are compared with one that is proposed
-_DRAFTED = tuple(name for name in Draft.__slots__ if name not in ("embedding", "created_at"))
 
 
 @dataclass(slots=True, frozen=True)
@@ -82,75 +80,57 @@ class Imports:
     ) -> list[Outcome]:
         """Each memory, all its versions or those that are missing here; what is right goes in though others are not."""
         outcomes: dict[int, Outcome] = {}
-        ready: list[tuple[int, list[Memory], tuple[str, ...]]] = []
+        ready: list[tuple[int, Admitted]] = []
+        gone = await self._still_erased(who, [versions[0].id for versions in histories], erased)
         for i, versions in enumerate(histories):
             try:
-                if versions[0].id in erased:
+                if versions[0].id in gone:
                     raise Conflict(_ERASED_HERE)
                 with without_audit() if dry_run else nullcontext():
-                    clean, labels = await self._admit(who, versions)
-                ready.append((i, clean, labels))
+                    ready.append((i, await admit_history(self._core, who, versions)))
             except Fault as fault:
                 outcomes[i] = Outcome("left_out", fault.message)
         for batch in [ready] if not dry_run else [[each] for each in ready]:
             if not batch:
                 continue
             try:
-                done = await self._write(who, [versions for _, versions, _ in batch], dry_run=dry_run)
+                done = await self._write(who, [admitted for _, admitted in batch], dry_run=dry_run)
             except Conflict:  # of one, such as an id that another tenant has: the others must not wait for it
-                done = [await self._write_one(who, versions, dry_run=dry_run) for _, versions, _ in batch]
-            for (i, _, labels), outcome in zip(batch, done, strict=True):
-                outcomes[i] = replace(outcome, redacted=labels) if outcome.result == "written" else outcome
+                done = [await self._write_one(who, admitted, dry_run=dry_run) for _, admitted in batch]
+            for (i, admitted), outcome in zip(batch, done, strict=True):
+                outcomes[i] = replace(outcome, redacted=admitted.labels) if outcome.result == "written" else outcome
         return [outcomes[i] for i in range(len(histories))]
 
-    async def _admit(self, who: Principal, versions: Sequence[Memory]) -> tuple[list[Memory], tuple[str, ...]]:
-        """The versions as they may be kept here, and the labels of secrets that were replaced in them."""
-        last = versions[-1]
-        self._core.require(who, last.agent_id, "admin")
-        if not is_uuid(last.id) or any(v.id != last.id or v.agent_id != last.agent_id for v in versions):
-            raise ValidationError("its versions must have one id, which is a UUID, and one agent_id")
-        if expired(last, self._core.clock()):
-            raise ValidationError("it has expired", field="expires_at")
-        await self._check_survivors(who, versions)
-        self._core.check_names(id=last.aliases)
-        check_draft(self._core, Draft(**{name: getattr(last, name) for name in _DRAFTED}))
-        kept, labels = list[Memory](), list[str]()
-        for version in versions:
-            clean, found = await self._core.redactor.redact_record_async(replace_fields(version, tenant=who.tenant))
-            labels += found
-            kept.append(await self._core.policies.admit_memory(who, "remember", clean))
-        return kept, tuple(dict.fromkeys(labels))
+    async def _still_erased(self, who: Principal, ids: Iterable[str | None], erased: Collection[str]) -> set[str]:
+        """Of these ids those that were erased and have not been restored since."""
+        suspects = {id for id in ids if id is not None and id in erased}
+        if not suspects:
+            return suspects
+        return await self._core.transact(
+            who.tenant, lambda tx: {id for id in suspects if tx.get(id) is None and tx.triple(id) is None}
+        )
 
-    async def _check_survivors(self, who: Principal, versions: Sequence[Memory]) -> None:
-        """Memories are merged within an agent, and what is done to one reaches those it was merged with."""
-        into = {v.merged_into for v in versions if v.merged_into is not None and is_uuid(v.merged_into)}
-        for memory in await self._core.primary.get(who.tenant, sorted(into)) if into else ():
-            if memory.agent_id != versions[-1].agent_id:
-                raise ValidationError("it says that it became part of another agent's memory", field="merged_into")
-
-    async def _write_one(self, who: Principal, versions: list[Memory], *, dry_run: bool) -> Outcome:
+    async def _write_one(self, who: Principal, admitted: Admitted, *, dry_run: bool) -> Outcome:
         try:
-            return (await self._write(who, [versions], dry_run=dry_run))[0]
+            return (await self._write(who, [admitted], dry_run=dry_run))[0]
         except Conflict as conflict:
             return Outcome("left_out", conflict.message)
 
-    async def _write(
-        self, who: Principal, histories: Sequence[list[Memory]], *, dry_run: bool = False
-    ) -> list[Outcome]:
-        fresh = [[_salted(as_imported(v, n)) for n, v in enumerate(versions, start=1)] for versions in histories]
-
+    async def _write(self, who: Principal, batch: Sequence[Admitted], *, dry_run: bool = False) -> list[Outcome]:
         async def attempt() -> list[Outcome]:
-            here = [await self._core.primary.history(who.tenant, versions[0].id) for versions in histories]
-            known = [_common(mine, theirs) for mine, theirs in zip(here, histories, strict=True)]
             if dry_run:
-                return [_preview_outcome(n, len(versions)) for n, versions in zip(known, histories, strict=True)]
-            missing = [[] if n is None else versions[n:] for n, versions in zip(known, fresh, strict=True)]
+                return await self._core.transact(
+                    who.tenant, lambda tx: [_refusal(tx, each) or Outcome("written") for each in batch]
+                )
+            missing = [
+                [_salted(as_imported(v, n)) for n, v in enumerate(each.versions[each.known :], start=each.known + 1)]
+                for each in batch
+            ]
             flat = [version for versions in missing for version in versions]
             entries = iter(await self._core.make_entries(flat) if flat else ())
             wanted = [[next(entries) for _ in versions] for versions in missing]
-            return await self._core.transact(
-                who.tenant, lambda tx: [_put(tx, who, n, es) for n, es in zip(known, wanted, strict=True)]
-            )
+            todo = list(zip(batch, wanted, strict=True))
+            return await self._core.transact(who.tenant, lambda tx: [_put(tx, who, *each) for each in todo])
 
         return await self._core.retry_on_conflict(attempt)
 
@@ -210,14 +190,18 @@ class Imports:
 
     async def statement(
         self, who: Principal, triple: Triple, *, erased: Collection[str] = (), dry_run: bool = False,
-        same_id_is_known: bool = False,
+        same_id_is_known: bool = False, ended: dict[str, int] | None = None,
     ) -> Outcome:  # fmt: skip
         """A statement with its interval and its author, where nothing here speaks of the same time, and neither it nor
-        the memory it came from is one of the `erased`. With `same_id_is_known` whatever has its id is taken for it, as
-        where the source has no times."""
+        the memory it came from is one of the `erased`. One that is here and holds until further notice ends when it
+        ended there. With `same_id_is_known` whatever has its id is taken for it, as where the source has no times.
+        `ended` is what a dry run notes for what comes after it: the statements that the run will have ended, and when.
+        """
         try:
             self._core.require(who, triple.agent_id, "admin")
-            if any(id in erased for id in (triple.id, triple.memory_id, triple.provenance)):
+            _check_ids(triple)
+            self._core.check_names(asserted_by=triple.asserted_by)
+            if await self._still_erased(who, (triple.id, triple.memory_id, triple.provenance), erased):
                 raise Conflict(_ERASED_HERE)
             said = Statement(
                 triple.agent_id, triple.subject, triple.predicate, triple.object, triple.confidence, triple.provenance,
@@ -230,42 +214,49 @@ class Imports:
         names = ("subject", "predicate", "object", "provenance")
         kept = replace(triple, **{name: getattr(clean, name) for name in names})
         try:
-            return await self._core.transact(
-                who.tenant, lambda tx: _put_triple(tx, who, kept, dry_run, same_id_is_known)
-            )
-        except Conflict as conflict:  # its id is another tenant's
-            return Outcome("left_out", conflict.message)
+            put = _StatementImport(
+                who, kept, dry_run, same_id_is_known, {} if ended is None else ended,
+                await self._core.policies.triple_guard(who, "forget"),
+            )  # fmt: skip
+            done = await self._core.transact(who.tenant, put)
+        except (Conflict, Forbidden) as fault:  # its id is another tenant's, or a rule keeps it from ending
+            return Outcome("left_out", fault.message)
+        if done.result == "written" and clean != said:
+            texts = (triple.subject, triple.predicate, triple.object, triple.provenance)
+            return replace(done, redacted=tuple(self._core.redactor.labels_in_statement(*texts)))
+        return done
 
     async def palace(self, who: Principal, palace: Palace, *, dry_run: bool = False) -> Outcome:
         """What a palace says of itself; what one here says already stays."""
         try:
             self._core.require(who, palace.name, "admin")
             held = await self._palaces.get(who, palace.name) if palace.name in await self._palaces.names(who) else None
-            wanted = [name for name in ("description", "identity") if getattr(palace, name)]
-            if held is not None and all(getattr(held, name) == getattr(palace, name) for name in wanted):
+            missing = _not_said(held, self._palaces.cleaned(palace))
+            if held is not None and not missing:
                 return _KNOWN
-            if held is not None and any(getattr(held, name) for name in wanted):
+            with without_audit() if dry_run else nullcontext():
+                missing = [
+                    name for name in missing if name in _not_said(held, await self._palaces.admitted(who, palace))
+                ]
+            if held is not None and not missing:
+                return _KNOWN  # but for what a rule masked
+            if held is not None and any(getattr(held, name) for name in missing):
                 return Outcome("left_out", "a palace of this name is here and says something else of itself")
-            if dry_run:
-                with without_audit():
-                    await self._palaces.check(who, palace)
-                return Outcome("written")
-            await self._palaces.create(who, palace.name, palace.description)
-            if palace.identity:
-                await self._palaces.set_identity(who, palace.name, palace.identity)
+            labels = self._core.redactor.document([getattr(palace, name) for name in missing])[1]
+            if not dry_run:
+                if held is None or "description" in missing:
+                    await self._palaces.create(who, palace.name, palace.description)
+                if "identity" in missing:
+                    await self._palaces.set_identity(who, palace.name, palace.identity)
         except Fault as fault:
             return Outcome("left_out", fault.message)
-        return Outcome("written")
+        return Outcome("written", redacted=tuple(labels))
 
 
-def _common(here: Sequence[Memory], there: Sequence[Memory]) -> int | None:
-    return common_versions([as_original(version) for version in here], there) if here else 0
-
-
-def _preview_outcome(known: int | None, versions: int) -> Outcome:
-    if known is None:
-        return Outcome("left_out", _CHANGED_HERE)
-    return _KNOWN if known == versions else Outcome("written")
+def _not_said(held: Palace | None, told: Palace) -> list[str]:
+    """What is told of a palace and not said of it here."""
+    given = {name: getattr(told, name) for name in ("description", "identity") if getattr(told, name)}
+    return [name for name, text in given.items() if held is None or getattr(held, name) != text]
 
 
 def _salted(memory: Memory) -> Memory:
@@ -273,31 +264,49 @@ def _salted(memory: Memory) -> Memory:
     return replace_fields(memory, content_hash=content_hash(memory.content, salt), salt=salt)
 
 
-def _put(tx: Transaction, who: Principal, known: int | None, entries: Sequence[Entry]) -> Outcome:
-    """Write the versions that are missing, with one entry of the ledger; checked before the first of them is put, as
-    others' memories share this transaction."""
-    if known is None:
-        return Outcome("left_out", _CHANGED_HERE)
-    if not entries:
+def _refusal(tx: Transaction, admitted: Admitted) -> Outcome | None:
+    """Why nothing of a history would be written; None where what is missing here would."""
+    if admitted.known >= len(admitted.versions):
         return _KNOWN
-    last = entries[-1].memory
+    last = admitted.versions[-1]
     held = tx.get(last.id)
-    if (held.version if held else 0) != known:
+    if (held.version if held else 0) != admitted.known:
         return Outcome("left_out", "it was changed here while it was imported; import it again")
+    if held is None and (tx.triple(last.id) is not None or tx.records_about(last.id)):
+        return Outcome("left_out", _ID_TAKEN)
     for alias in last.aliases if last.status in ("live", "archived") else ():
         if not _is_free(tx, last, alias):
             return Outcome("left_out", f"its other id {alias!r} names another memory here")
+    return None
+
+
+def _put(tx: Transaction, who: Principal, admitted: Admitted, entries: Sequence[Entry]) -> Outcome:
+    """Write the versions that are missing, with one entry of the ledger; checked before the first of them is put, as
+    others' memories share this transaction."""
+    if (refusal := _refusal(tx, admitted)) is not None:
+        return refusal
+    last = admitted.versions[-1]
+    held = tx.get(last.id)
     parts = []
-    for number, entry in enumerate(entries, start=known):
+    for number, entry in enumerate(entries, start=admitted.known):
         # What an earlier version was called may name another memory by now.
         memory = replace_fields(entry.memory, version=number)
+        if held is not None:  # what was demoted here was so by the rules of here
+            memory = replace_fields(memory, demotion=held.demotion)
         aliases = [alias for alias in memory.aliases if _is_free(tx, last, alias)]
         memory = memory if aliases == memory.aliases else with_aliases(memory, aliases)
         parts.append(version_part(tx.put(replace(entry, memory=memory))))
-    if held is None and last.recalls and last.last_recalled_at is not None:
+    if not admitted.known and last.recalls and last.last_recalled_at is not None:
         tx.count_recalls([last.id], last.last_recalled_at, last.recalls)
     audit.append(tx, who, IMPORT, last.agent_id, parts)
     return Outcome("written")
+
+
+def _check_ids(triple: Triple) -> None:
+    """No other text is kept under the names of ids: nobody would look for a secret there."""
+    for field, id in (("id", triple.id), ("memory_id", triple.memory_id)):
+        if id is not None and not is_uuid(id):
+            raise ValidationError(f"its {field} must be a UUID", field=field)
 
 
 def _is_free(tx: Transaction, memory: Memory, alias: str) -> bool:
@@ -309,24 +318,57 @@ def stated_already(triple: Triple) -> str:
     return f"something else is stated here of {triple.subject!r} at that time"
 
 
-def _put_triple(tx: Transaction, who: Principal, triple: Triple, dry_run: bool, same_id_is_known: bool) -> Outcome:
-    held = tx.triple(triple.id)
-    if held is not None:
-        return (
-            _KNOWN
-            if held == triple or (same_id_is_known and held.agent_id == triple.agent_id)
-            else Outcome("left_out", "a statement with this id is here and differs")
-        )
-    line = (triple.agent_id, triple.subject, triple.predicate)
-    after = tx.triple_after(*line, triple.valid_from)
-    overlaps = after is not None and (triple.valid_to is None or after.valid_from < triple.valid_to)
-    if not triple.empty and (overlaps or tx.triple_at(*line, triple.valid_from) is not None):
-        return Outcome("left_out", stated_already(triple))
-    if not dry_run:
-        tx.put_triple(triple)
-        said = {name: getattr(triple, name) for name in ("subject", "predicate", "object", "confidence")}
-        said |= {"valid_from": triple.valid_from, "valid_to": triple.valid_to, "asserted_by": triple.asserted_by}
-        said |= {} if triple.memory_id is None else {"derived_from": triple.memory_id}
-        said |= {} if triple.provenance is None else {"provenance": triple.provenance}
-        audit.append(tx, who, IMPORT, triple.agent_id, [audit.part(triple.id, said)])
-    return Outcome("written")
+@dataclass(slots=True, frozen=True)
+class _StatementImport:
+    """The unit of work that takes in one statement, or finds out what it would do."""
+
+    who: Principal
+    triple: Triple
+    dry_run: bool
+    same_id_is_known: bool
+    ended: dict[str, int]
+    may_end: Callable[[Triple], None]  # raises where a rule says otherwise
+
+    def __call__(self, tx: Transaction) -> Outcome:
+        triple = self.triple
+        held = tx.triple(triple.id)
+        if held is not None:
+            return self._beside(tx, held)
+        # What erases a statement erases whatever the ledger and the records say under its id.
+        if tx.get(triple.id) is not None or tx.records_about(triple.id):
+            return Outcome("left_out", _ID_TAKEN)
+        if not triple.empty and self._overlaps(tx):
+            return Outcome("left_out", stated_already(triple))
+        if not self.dry_run:
+            tx.put_triple(triple)
+            said = {name: getattr(triple, name) for name in ("subject", "predicate", "object", "confidence")}
+            said |= {"valid_from": triple.valid_from, "valid_to": triple.valid_to, "asserted_by": triple.asserted_by}
+            said |= {} if triple.memory_id is None else {"derived_from": triple.memory_id}
+            said |= {} if triple.provenance is None else {"provenance": triple.provenance}
+            audit.append(tx, self.who, IMPORT, triple.agent_id, [audit.part(triple.id, said)])
+        return Outcome("written")
+
+    def _beside(self, tx: Transaction, held: Triple) -> Outcome:
+        """One that is here under its id: the same, the same before it ended, or another."""
+        triple = self.triple
+        if held == triple:
+            return _KNOWN
+        if triple.valid_to is not None and held == replace(triple, valid_to=None):
+            self.may_end(held)
+            if self.dry_run:
+                self.ended[held.id] = triple.valid_to
+            else:
+                audit.append(tx, self.who, IMPORT, held.agent_id, [end_at(tx, held, triple.valid_to)])
+            return Outcome("written")
+        if self.same_id_is_known and held.agent_id == triple.agent_id:
+            return _KNOWN
+        return Outcome("left_out", "a statement with this id is here and differs")
+
+    def _overlaps(self, tx: Transaction) -> bool:
+        triple = self.triple
+        line = (triple.agent_id, triple.subject, triple.predicate)
+        after = tx.triple_after(*line, triple.valid_from)
+        if after is not None and (triple.valid_to is None or after.valid_from < triple.valid_to):
+            return True
+        at = tx.triple_at(*line, triple.valid_from)
+        return at is not None and self.ended.get(at.id, triple.valid_from + 1) > triple.valid_from

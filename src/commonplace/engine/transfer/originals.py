@@ -7,7 +7,6 @@ that what was exported, imported and exported again is the same to the byte.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from operator import attrgetter
 
 from commonplace.wire.record import Memory, replace_fields
@@ -49,10 +48,3 @@ def with_aliases(memory: Memory, aliases: list[str]) -> Memory:
 def same_words(one: Memory, other: Memory) -> bool:
     """Whether two versions say the same of the same memory."""
     return bool(_said(one) == _said(other))
-
-
-def common_versions(here: Sequence[Memory], there: Sequence[Memory]) -> int | None:
-    """How many versions both histories begin with; None where they part, so that neither continues the other."""
-    shared = min(len(here), len(there))
-    pairs = zip(here[:shared], there[:shared], strict=True)
-    return shared if all(same_words(one, other) for one, other in pairs) else None

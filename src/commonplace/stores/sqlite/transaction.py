@@ -208,8 +208,9 @@ class SqliteTransaction:
         self.touched[scope] = self.touched.get(scope, 0) + 1
 
     def _erase_audit_parts(self, id: str) -> None:
-        forget = "UPDATE audit_parts SET memory_id = NULL, payload = NULL, salt = NULL WHERE memory_id = ?"
-        self._db.execute(forget, (id,))
+        # An import chooses ids, so that another tenant may have the same one in its ledger.
+        forget = "UPDATE audit_parts SET memory_id = NULL, payload = NULL, salt = NULL"
+        self._db.execute(f"{forget} WHERE memory_id = ? AND tenant_id = ?", (id, self._state.id))
         self._db.execute("INSERT OR IGNORE INTO meta VALUES(?, 1)", (DUE,))
 
     def _scope(self, agent_id: str, create: bool = False) -> int | None:
