@@ -268,6 +268,8 @@ def _check_proxy(settings: dict[str, Any]) -> None:
                 f"public_url must be an address such as https://memory.example.org, not {_shown(url)}",
                 field="public_url",
             )
+        if not parts.netloc.isascii():
+            settings["public_url"] = url.replace(parts.netloc, _ascii_netloc(parts.hostname, parts.port), 1)
     for each in settings.get("trusted_proxies", ()):
         from ipaddress import ip_network
 
@@ -278,6 +280,24 @@ def _check_proxy(settings: dict[str, Any]) -> None:
                 f"trusted_proxies are addresses or networks such as 127.0.0.1 or 10.0.0.0/8, not {_shown(each)}",
                 field="trusted_proxies",
             ) from None
+
+
+def _ascii_netloc(host: str, port: int | None) -> str:
+    """As browsers ask for it (IDNA), and as a header can hold it."""
+    from unicodedata import normalize
+
+    try:
+        found = host.encode("idna").decode("ascii")
+        # This codec has the rules of 2003: by those of today the host of `straße` is another one than `strasse`.
+        same = found.encode("ascii").decode("idna") == normalize("NFKC", host.lower())
+    except UnicodeError:
+        same = False
+    if not same:
+        raise ValidationError(
+            "write the host of public_url as browsers ask for it, in ASCII: xn--e1afmkfd.xn--p1ai for пример.рф",
+            field="public_url",
+        )
+    return found if port is None else f"{found}:{port}"
 
 
 def _rules(given: Any) -> tuple[dict[str, Any], ...]:
