@@ -49,6 +49,27 @@ def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, says: str) ->
         config.load(data=tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("url", "ascii"),
+    [
+        ("https://пример.рф", "https://xn--e1afmkfd.xn--p1ai"),
+        ("https://ПРИМЕР.рф:8443/memory", "https://xn--e1afmkfd.xn--p1ai:8443/memory"),
+        ("http://bücher.example/", "http://xn--bcher-kva.example/"),
+        ("https://xn--e1afmkfd.xn--p1ai", "https://xn--e1afmkfd.xn--p1ai"),
+        ("https://Memory.example.org", "https://Memory.example.org"),
+        ("http://[::1]:8420", "http://[::1]:8420"),
+    ],
+)
+def test_the_host_of_an_address_is_spelled_as_browsers_ask_for_it(tmp_path: Path, url: str, ascii: str) -> None:
+    assert config.load(data=tmp_path, public_url=url).public_url == ascii
+
+
+@pytest.mark.parametrize("host", ["straße.example", "λόγος.example", "a..ü", "ü" * 64, "a\u200dü"])
+def test_a_host_that_browsers_may_spell_otherwise_is_to_be_written_as_they_do(tmp_path: Path, host: str) -> None:
+    with pytest.raises(ValidationError, match="write the host of public_url as browsers ask for it"):
+        config.load(data=tmp_path, public_url=f"https://{host}")
+
+
 _ODD = (
     "", "true", "false", "0", "-1", "1.5", "nan", "inf", "-inf", "9" * 40, "1e400", '""', '" "', '"x"', '"\\u0000"',
     "[]", "[1]", "[[]]", '["x", 1]', "{}", "{a = 1}", "2026-01-01", "12:00:00", '"nan"', '"99999999999999999999"',

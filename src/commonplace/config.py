@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from commonplace.wire.errors import ValidationError
+from commonplace.wire.shown_urls import shown_url
 
 DATABASE = "commonplace.db"
 DEFAULT_AGENT = "default"
@@ -230,7 +231,7 @@ def load(*, data: str | Path | None = None, **flags: Any) -> Config:
     if settings.get("stores"):
         settings["store"] = settings["stores"][0]
     if settings.get("traces", "") not in ("", "otlp"):
-        raise ValidationError(f"traces must be otlp or nothing, not {settings['traces']!r}", field="traces")
+        raise ValidationError(f"traces must be otlp or nothing, not {_shown(settings['traces'])}", field="traces")
     _check_proxy(settings)
     return Config(folder, **settings)
 
@@ -250,20 +251,25 @@ def is_path_prefix(text: str) -> bool:
 def _check_proxy(settings: dict[str, Any]) -> None:
     prefix = settings.get("root_path", "").rstrip("/")
     if prefix and not is_path_prefix(prefix):
-        raise ValidationError(f"root_path must be a path such as /memory, not {prefix[:80]!r}", field="root_path")
+        raise ValidationError(f"root_path must be a path such as /memory, not {_shown(prefix)}", field="root_path")
     if url := settings.get("public_url", ""):
         from urllib.parse import urlsplit
 
         try:
             parts = urlsplit(url)
+            _ = parts.port  # raises where it cannot be one, such as a password whose host was forgotten
         except ValueError:
             parts = urlsplit("")
         path = parts.path.rstrip("/")
-        if parts.scheme not in ("http", "https") or not parts.netloc or (path and not is_path_prefix(path)):
+        wrong_path = (path and not is_path_prefix(path)) or "?" in url or "#" in url
+        # It is printed, and in links for whoever asks: no password may be in it.
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or wrong_path:
             raise ValidationError(
-                f"public_url must be an address such as https://memory.example.org, not {url[:80]!r}",
+                f"public_url must be an address such as https://memory.example.org, not {_shown(url)}",
                 field="public_url",
             )
+        if not parts.netloc.isascii():
+            settings["public_url"] = url.replace(parts.netloc, _ascii_netloc(parts.hostname, parts.port), 1)
     for each in settings.get("trusted_proxies", ()):
         from ipaddress import ip_network
 
@@ -271,9 +277,27 @@ def _check_proxy(settings: dict[str, Any]) -> None:
             ip_network(each, strict=False)
         except ValueError:
             raise ValidationError(
-                f"trusted_proxies are addresses or networks such as 127.0.0.1 or 10.0.0.0/8, not {each[:80]!r}",
+                f"trusted_proxies are addresses or networks such as 127.0.0.1 or 10.0.0.0/8, not {_shown(each)}",
                 field="trusted_proxies",
             ) from None
+
+
+def _ascii_netloc(host: str, port: int | None) -> str:
+    """As browsers ask for it (IDNA), and as a header can hold it."""
+    from unicodedata import normalize
+
+    try:
+        found = host.encode("idna").decode("ascii")
+        # This codec has the rules of 2003: by those of today the host of `straße` is another one than `strasse`.
+        same = found.encode("ascii").decode("idna") == normalize("NFKC", host.lower())
+    except UnicodeError:
+        same = False
+    if not same:
+        raise ValidationError(
+            "write the host of public_url as browsers ask for it, in ASCII: xn--e1afmkfd.xn--p1ai for пример.рф",
+            field="public_url",
+        )
+    return found if port is None else f"{found}:{port}"
 
 
 def _rules(given: Any) -> tuple[dict[str, Any], ...]:
@@ -298,7 +322,7 @@ def _table(name: str, given: Any) -> Any:
         label = f"{name}.{key}"
         values[key] = _typed(label, defaults[key], value)
         if (allowed := _CHOICES.get(name, {}).get(key)) and values[key] not in allowed:
-            raise ValidationError(f"{label} must be {' or '.join(allowed)}, not {value!r}", field=label)
+            raise ValidationError(f"{label} must be {' or '.join(allowed)}, not {_shown(value)}", field=label)
     if values.get("origins"):
         from commonplace.wire.origins import origin_of  # which loads more than most commands need
 
@@ -324,7 +348,7 @@ def _typed(name: str, default: Any, value: Any) -> Any:
         case tuple():
             return _names(name, value)
     if not isinstance(value, str) or "\0" in value:
-        raise ValidationError(f"{name} must be text, not {value!r:.80}", field=name)
+        raise ValidationError(f"{name} must be text, not {_shown(value)}", field=name)
     return value
 
 
@@ -332,8 +356,20 @@ def _names(name: str, value: Any) -> tuple[str, ...]:
     # URLs may hold commas, and no spaces.
     listed = value.split(None if name == "stores" else ",") if isinstance(value, str) else value
     if not isinstance(listed, (list, tuple)) or not all(isinstance(each, str) for each in listed):
-        raise ValidationError(f"{name} must be a list of names, not {value!r:.80}", field=name)
+        raise ValidationError(f"{name} must be a list of names, not {_shown(value)}", field=name)
     return tuple(stripped for each in listed if (stripped := each.strip()))
+
+
+def _shown(value: Any) -> str:
+    """Lists and tables are only named: an address with a password may be in one."""
+    match value:
+        case list() | tuple():
+            return "a list" if all(isinstance(each, str) for each in value) else "a list with something else in it"
+        case dict():
+            return "a table"
+        case str():
+            return f"{shown_url(value, ())!r:.80}"
+    return f"{value!r:.80}"
 
 
 def standard_folder() -> Path:
@@ -374,7 +410,7 @@ def _whole_number(name: str, value: Any) -> int:
         number = int(value)
     except (TypeError, ValueError, OverflowError):
         wanted = f"a whole number {_UNITS.get(name, '')}".rstrip()
-        raise ValidationError(f"{name} must be {wanted}, not {value!r:.80}", field=name) from None
+        raise ValidationError(f"{name} must be {wanted}, not {_shown(value)}", field=name) from None
     least = 0 if name in _MAY_BE_ZERO else 1
     if number < least:
         raise ValidationError(f"{name} must be at least {least}, not {number}", field=name)
@@ -387,5 +423,5 @@ def _whole_number(name: str, value: Any) -> int:
 def _boolean(name: str, value: Any) -> bool:
     found = value if isinstance(value, bool) else _BOOLEANS.get(str(value).lower())
     if found is None:
-        raise ValidationError(f"{name} must be true or false, not {value!r}", field=name)
+        raise ValidationError(f"{name} must be true or false, not {_shown(value)}", field=name)
     return found

@@ -124,7 +124,7 @@ def test_shortened_vectors_are_asked_for_and_are_part_of_the_name(endpoint: Endp
 
 def test_the_key_comes_from_the_named_variable(endpoint: EndpointServer, monkeypatch: pytest.MonkeyPatch) -> None:
     embedder, _ = opened(endpoint, "&key=EXAMPLE_KEY")
-    with pytest.raises(Unavailable, match="EXAMPLE_KEY is not set"):
+    with pytest.raises(Unavailable, match="EXAMPLE_KEY, which `key` names, is not set"):
         embedder.embed(["tea"])
     monkeypatch.setenv("EXAMPLE_KEY", "k-123")
     embedder.embed(["tea"])

@@ -53,7 +53,7 @@ def test_a_language_model_judges_alone_where_the_other_is_absent(
         ("llm://alice@host/v1?model=x", "write it as llm://HOST/v1"),
         ("llm://host/v1?model=x&speed=9", "unknown setting 'speed'"),
         ("llm://host/v1?model=x&calls=none", "calls must be a whole number"),
-        ("llm://host:port/v1?model=x", "Port could not be cast"),
+        ("llm://host:port/v1?model=x", "write it as llm://HOST/v1"),
     ],
 )
 def test_what_is_wrong_with_a_spec_is_said(spec: str, complaint: str) -> None:

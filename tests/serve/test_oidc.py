@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
+import jwt
 import pytest
 from token_issuer import SigningKey, encoded, unsigned
 
@@ -46,6 +48,12 @@ def _changed(token: str) -> str:
     return f"{head}.{encoded(claims(scope='memory:admin'))}.{signature}"
 
 
+def signed(payload: Any, key: SigningKey = KEY) -> str:
+    """Whatever it says: what makes tokens refuses to sign some of it."""
+    data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    return jwt.api_jws.encode(data, key.private, key.algorithm, headers={"kid": key.id})
+
+
 REFUSED = {
     "expired": (KEY.sign(claims(exp=NOW - 31)), "this token expired at 2027-01-15T07:59:29.000Z; get a new one from"),
     "not yet": (KEY.sign(claims(nbf=NOW + 31)), "this token is not good before 2027-01-15T08:00:31.000Z"),
@@ -62,6 +70,12 @@ REFUSED = {
     "the public key as a secret": (KEY.sign_with_public_key(claims()),
                                    "this token is signed by 'HS256'; this server takes RS256"),
     "a changed one": (_changed(KEY.sign(claims())), "the signature of this token is not that of its key"),
+    "a subject that is no text": (signed({**claims(), "sub": 5}), "the claim 'sub' of this token is no text: 5"),
+    "an id that is no text": (signed({**claims(), "jti": ["x"]}), "the claim 'jti' of this token is no text: ['x']"),
+    "a list of claims": (signed([claims()]), "what is signed in this token is no object with claims; get a new one"),
+    "no JSON": (signed(b"alice"), "what is signed in this token is no object with claims"),
+    "deep claims": (signed(b'{"a":' * 2_000), "what is signed in this token is no object with claims"),
+    "a list by a stranger": (signed([claims()], STRANGER), "the signature of this token is not that of its key"),
     "no expiry": (KEY.sign(claims(exp=None)), "this token has no claim 'exp'"),
     "no audience": (KEY.sign(claims(aud=None)), "this token has no claim 'aud'"),
     "no issuer": (KEY.sign(claims(iss=None)), "this token has no claim 'iss'"),
@@ -129,6 +143,11 @@ def test_claims_say_tenant_agents_role_and_name() -> None:
             with pytest.raises(Forbidden):
                 verify(KEY.sign(claims(**{**more, name: odd})), **named)
     assert verify(KEY.sign(claims()), tenant="acme").tenant == "acme"
+
+
+def test_a_claim_that_is_no_text_is_not_said_to_be_missing() -> None:
+    with pytest.raises(Forbidden, match="the claim 'email' of this token is no name: printable text"):
+        verify(KEY.sign(claims(email=7)), name_claim="email")
 
 
 @pytest.mark.parametrize("scope", ["memory:read", "memory:admin"])

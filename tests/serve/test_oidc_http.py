@@ -214,6 +214,17 @@ def test_below_a_path_the_metadata_is_where_clients_look(tmp_path: Path) -> None
                 assert server.get(path).json["resource"] == audience, path
 
 
+def test_a_name_in_other_letters_is_challenged_with_in_ascii(tmp_path: Path) -> None:
+    """A header holds no other letters."""
+    more = {"COMMONPLACE_PUBLIC_URL": "https://пример.рф", "COMMONPLACE_OIDC_ISSUER": "http://127.0.0.1:1"}
+    with run_server(tmp_path, **more) as server:
+        answer = server.get("/v0/health")
+        assert answer.status == 401
+        assert f'resource_metadata="https://xn--e1afmkfd.xn--p1ai{METADATA}"' in answer.headers["www-authenticate"]
+        named = {"Host": "xn--e1afmkfd.xn--p1ai"}
+        assert server.get("/v0/health", headers=named).status == 401, "browsers ask for it so"
+
+
 @pytest.mark.parametrize(("settings", "says"), [
     ({"ISSUER": "https://login.example.org"}, "[oidc] needs an audience (or public_url)"),
     ({"ISSUER": "http://login.example.org", "AUDIENCE": "x"}, "oidc.issuer must be an address such as https"),

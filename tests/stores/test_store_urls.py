@@ -9,10 +9,11 @@ import pytest
 from commonplace import plugins
 from commonplace.stores.base import StoreSettings
 from commonplace.stores.documents import to_document, to_memory
-from commonplace.stores.urls import folder_of, parse_store_url, shown_url, split_options, store_key
+from commonplace.stores.urls import folder_of, parse_store_url, split_options, store_key
 from commonplace.testing.subject import FakeClock
 from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
 from commonplace.wire.record import Memory
+from commonplace.wire.shown_urls import shown_url
 
 
 def test_a_url_says_how_its_store_is_used() -> None:

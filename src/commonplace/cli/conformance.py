@@ -44,7 +44,7 @@ async def _conformance(run: Session, url: str) -> dict[str, Any]:
     from commonplace.conformance import SCENARIOS, open_run
     from commonplace.embedders.registry import open_embedder
     from commonplace.stores.base import StoreSettings
-    from commonplace.stores.urls import shown_url
+    from commonplace.wire.shown_urls import shown_url
 
     config = configuration.load(data=run.data, agent=run.agent)
     embedder = open_embedder(config.embedder)

@@ -39,8 +39,8 @@ def migrate(
 
 
 async def _migrate(run: Session, source: str, target: str, dry_run: bool, yes: bool) -> Answer:
-    from commonplace.stores.urls import shown_url
     from commonplace.transfer.migrate import StoreMove
+    from commonplace.wire.shown_urls import shown_url
 
     move = StoreMove(source, target)
     try:

@@ -86,7 +86,7 @@ def serve(
 
 def _shown_place(config: Config) -> str:
     """Where memories are kept. What is printed here ends in logs: without the password of a database."""
-    from commonplace.stores.urls import shown_url
+    from commonplace.wire.shown_urls import shown_url
 
     return shown_url(config.store) if config.store else str(config.data)
 

@@ -21,9 +21,10 @@ from commonplace.stores.base import Primary, Reach, Store, StoreSettings
 from commonplace.stores.memory import InMemory
 from commonplace.stores.mixins import scan_all
 from commonplace.stores.optional import PerAgentStore
-from commonplace.stores.urls import parse_store_url, shown_url
+from commonplace.stores.urls import parse_store_url
 from commonplace.wire.errors import Fault, Unavailable
 from commonplace.wire.record import EVERY_STATUS, Principal, system_clock
+from commonplace.wire.shown_urls import shown_url
 from commonplace.wire.times import DAY_MS
 
 #: For one operation of a product that has just been started.

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from commonplace.embedders.base import BaseEmbedder
-from commonplace.embedders.registry import parse_spec, parse_whole
+from commonplace.embedders.registry import parse_spec, parse_whole, shown_spec
 from commonplace.wire.errors import ValidationError
 
 _WANTED = "callable:package.module:function"
@@ -32,14 +32,14 @@ def open_embedder(spec: str) -> FunctionEmbedder:
     path, values = parse_spec(spec, ["dimension"], wanted=_WANTED)
     module, _, attribute = path.partition(":")
     if not module or not attribute:
-        raise ValidationError(f"embedder {spec!r}: write it as {_WANTED}")
+        raise ValidationError(f"embedder {shown_spec(spec)!r}: write it as {_WANTED}")
     try:
         function = import_module(module)
         for part in attribute.split("."):
             function = getattr(function, part)
     except (ImportError, AttributeError) as error:
-        raise ValidationError(f"embedder {spec!r}: {error}") from error
+        raise ValidationError(f"embedder {shown_spec(spec)!r}: {error}") from None
     if not callable(function):
-        raise ValidationError(f"embedder {spec!r}: {path} cannot be called")
+        raise ValidationError(f"embedder {shown_spec(spec)!r}: {path} cannot be called")
     dimension = parse_whole(values, "dimension", spec) or getattr(function, "dimension", None)
     return FunctionEmbedder(function, f"callable:{path}", dimension)

@@ -15,6 +15,7 @@ from commonplace.embedders import packaged_files
 from commonplace.embedders.base import Encoding, Vectors, unit_rows
 from commonplace.embedders.function_words import FUNCTION_WORDS, PUNCTUATION
 from commonplace.embedders.onnx_encoder import OnnxEmbedder, load_session
+from commonplace.embedders.registry import shown_spec
 from commonplace.wire.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -98,5 +99,5 @@ def _files() -> tuple[Path, bytes]:
 
 def open_embedder(spec: str = "encoder") -> Encoder:
     if spec not in ("encoder", NAME):
-        raise ValidationError(f"embedder {spec!r}: encoder takes no settings")
+        raise ValidationError(f"embedder {shown_spec(spec)!r}: encoder takes no settings")
     return Encoder()

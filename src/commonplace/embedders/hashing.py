@@ -12,6 +12,7 @@ from zlib import crc32
 import numpy as np
 
 from commonplace.embedders.base import BaseEmbedder, Vectors
+from commonplace.embedders.registry import shown_spec
 from commonplace.wire.errors import ValidationError
 
 DIMENSION = 256
@@ -73,5 +74,5 @@ def open_embedder(spec: str = "hashing") -> HashingEmbedder:
     dimension = int(match[1] or match[2] or DIMENSION) if match else 0
     if not 8 <= dimension <= 4096:
         usage = "use hashing, hashing-N or hashing?dimension=N, with N from 8 to 4096"
-        raise ValidationError(f"embedder {spec!r}: {usage}")
+        raise ValidationError(f"embedder {shown_spec(spec)!r}: {usage}")
     return HashingEmbedder(dimension)

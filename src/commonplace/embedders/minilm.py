@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from commonplace.embedders import model_files
 from commonplace.embedders.onnx_encoder import OnnxEmbedder
+from commonplace.embedders.registry import shown_spec
 from commonplace.wire.errors import ValidationError
 
 NAME = model_files.NAME
@@ -27,5 +28,5 @@ class MiniLM(OnnxEmbedder):
 
 def open_embedder(spec: str = "minilm") -> MiniLM:
     if spec not in ("minilm", NAME):
-        raise ValidationError(f"embedder {spec!r}: minilm takes no settings")
+        raise ValidationError(f"embedder {shown_spec(spec)!r}: minilm takes no settings")
     return MiniLM()

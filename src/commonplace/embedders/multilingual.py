@@ -19,6 +19,7 @@ from commonplace.embedders import multilingual_files, onnx_reader, onnx_writer a
 from commonplace.embedders.base import BaseEmbedder, Vectors
 from commonplace.embedders.convert import Graph
 from commonplace.embedders.onnx_encoder import CHARACTERS_PER_TOKEN, load_session, readable, return_freed_memory
+from commonplace.embedders.registry import shown_spec
 from commonplace.embedders.unigram import UnigramTokenizer
 from commonplace.wire.errors import Unavailable, ValidationError
 
@@ -141,5 +142,5 @@ def _graph(tensors: dict[str, NDArray[Any]]) -> bytes:
 
 def open_embedder(spec: str = "multilingual") -> MultilingualEmbedder:
     if spec not in ("multilingual", NAME):
-        raise ValidationError(f"embedder {spec!r}: multilingual takes no settings")
+        raise ValidationError(f"embedder {shown_spec(spec)!r}: multilingual takes no settings")
     return MultilingualEmbedder()

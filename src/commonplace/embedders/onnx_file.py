@@ -10,7 +10,7 @@ from pathlib import Path
 
 from commonplace.embedders.onnx_encoder import OnnxEmbedder
 from commonplace.embedders.packaged_files import sha256_of
-from commonplace.embedders.registry import parse_spec, parse_whole
+from commonplace.embedders.registry import parse_spec, parse_whole, shown_spec
 from commonplace.wire.errors import Unavailable, ValidationError
 
 _MAX_TOKENS = 512
@@ -38,6 +38,6 @@ def open_embedder(spec: str) -> OnnxFileEmbedder:
     model = Path(path.removeprefix("//")).expanduser()
     for file in (model, model.parent / "tokenizer.json"):
         if not file.is_file():
-            raise ValidationError(f"embedder {spec!r}: there is no file {file}")
+            raise ValidationError(f"embedder {shown_spec(spec)!r}: there is no file {file}")
     max_tokens = parse_whole(values, "max_tokens", spec) or _MAX_TOKENS
     return OnnxFileEmbedder(model, max_tokens=max_tokens, dimension=parse_whole(values, "dimension", spec))

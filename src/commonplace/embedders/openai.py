@@ -21,6 +21,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 from commonplace.embedders.base import DimensionCheck, Vectors, unit_rows
+from commonplace.embedders.registry import shown_spec
 from commonplace.wire.errors import RateLimited, Unavailable, ValidationError
 from commonplace.wire.http_client import ModelEndpoint, parse_endpoint, unreachable_url
 
@@ -140,10 +141,10 @@ def open_embedder(spec: str, *, sleep: Callable[[float], None] = time.sleep) -> 
         endpoint = parse_endpoint(spec, _SETTINGS)
         dimension = endpoint.whole_number("dimension", 1_000_000)
     except ValueError as error:
-        raise ValidationError(f"embedder {spec!r}: {error}") from error
+        raise ValidationError(f"embedder {shown_spec(spec)!r}: {error}") from None
     model, shorten = endpoint.settings["model"], endpoint.settings.get("shorten") == "yes"
     if shorten and not dimension:
-        raise ValidationError(f"embedder {spec!r}: shorten=yes needs dimension=N")
+        raise ValidationError(f"embedder {shown_spec(spec)!r}: shorten=yes needs dimension=N")
     # Where the key is kept changes no vector, so it is no part of the name.
     made = {"model": model, **({"dimension": dimension, "shorten": "yes"} if shorten else {})}
     return OpenAI(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
+from commonplace.wire.shown_urls import shown_parameter_name, shown_url
 
 if TYPE_CHECKING:
     from commonplace.embedders.base import Embedder
@@ -31,6 +32,9 @@ BUILT_IN = {
     "callable": "callable",
     "multilingual": "multilingual",
 }
+
+#: What any of them wants to know: the values of all else are not shown.
+_SETTINGS = ("dimension", "download", "key", "max_tokens", "model", "shorten", "tls")
 
 # The names that stores record are specs too, so that a store can be opened with the embedder that made it.
 _RECORDED = (
@@ -85,15 +89,20 @@ def _installed(name: str) -> Callable[[str], Embedder]:
     return found
 
 
+def shown_spec(spec: str) -> str:
+    return shown_url(spec, _SETTINGS)
+
+
 def parse_settings(query: str, allowed: Iterable[str], spec: str) -> dict[str, str]:
     """The keys and values, every key one of `allowed` and given once."""
     pairs = parse_qsl(query, keep_blank_values=True)
     allowed = sorted(allowed)
     for key, _ in pairs:
         if key not in allowed:
-            raise ValidationError(f"embedder {spec!r}: unknown setting {key!r}; there are: {', '.join(allowed)}")
+            unknown, known = shown_parameter_name(key, spec), ", ".join(allowed)
+            raise ValidationError(f"embedder {shown_spec(spec)!r}: unknown setting {unknown}; there are: {known}")
     if len(dict(pairs)) != len(pairs):
-        raise ValidationError(f"embedder {spec!r}: a setting is given twice")
+        raise ValidationError(f"embedder {shown_spec(spec)!r}: a setting is given twice")
     return dict(pairs)
 
 
@@ -102,7 +111,9 @@ def parse_spec(spec: str, allowed: Iterable[str], *, wanted: str) -> tuple[str, 
     _, _, rest = spec.partition(":")
     found, _, query = rest.partition("?")
     if not found:
-        raise ValidationError(f"embedder {spec!r}: say which, as {wanted}")
+        raise ValidationError(f"embedder {shown_spec(spec)!r}: say which, as {wanted}")
+    if "://" in found and "@" in found:  # it becomes a name that is shown and kept
+        raise ValidationError(f"embedder {shown_spec(spec)!r}: a model's name has no user or password in it")
     return found, parse_settings(query, allowed, spec)
 
 
@@ -111,5 +122,5 @@ def parse_whole(values: dict[str, str], key: str, spec: str) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 1_000_000):
-        raise ValidationError(f"embedder {spec!r}: {key} must be a whole number above 0, not {text!r}")
+        raise ValidationError(f"embedder {shown_spec(spec)!r}: {key} must be a whole number above 0")
     return int(text)

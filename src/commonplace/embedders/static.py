@@ -10,7 +10,7 @@ from typing import Any
 
 from commonplace.__about__ import install_command
 from commonplace.embedders.base import ModelEmbedder
-from commonplace.embedders.registry import parse_spec
+from commonplace.embedders.registry import parse_spec, shown_spec
 from commonplace.wire.errors import Unavailable, ValidationError
 
 
@@ -41,6 +41,6 @@ def open_embedder(spec: str) -> StaticEmbedder:
     folder = Path(model).expanduser()
     if values.get("download") != "yes" and not folder.is_dir():
         raise ValidationError(
-            f"embedder {spec!r}: there is no folder {model}; add ?download=yes to fetch a model by name"
+            f"embedder {shown_spec(spec)!r}: there is no folder {model}; add ?download=yes to fetch a model by name"
         )
     return StaticEmbedder(str(folder) if folder.is_dir() else model)

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from commonplace.__about__ import DISTRIBUTION
 from commonplace.wire.errors import ValidationError
+from commonplace.wire.shown_urls import shown_url
 
 
 @runtime_checkable
@@ -39,7 +40,8 @@ def open_judge(spec: str = "auto") -> JudgeChoice:
 
         shipped, note = _shipped_judge()
         return JudgeChoice(open_llm(spec, inner=shipped), note)
-    raise ValidationError(f"there is no judge {spec!r}; there are: auto, none, llm://HOST/v1?model=NAME", field="judge")
+    there_are = "auto, none, llm://HOST/v1?model=NAME"
+    raise ValidationError(f"there is no judge {shown_url(spec, ())!r}; there are: {there_are}", field="judge")
 
 
 def _shipped_judge() -> JudgeChoice:

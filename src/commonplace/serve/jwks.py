@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 from commonplace.wire.http_client import NoRedirects
+from commonplace.wire.shown_urls import shown_url
 
 #: A key that was taken back is no longer believed after this long at the latest, as long as the issuer can be reached.
 LIFE_SECONDS = 300.0
@@ -54,12 +55,15 @@ def check_https(url: str, field: str) -> str:
     """Keys that anyone on the way could replace prove nothing: plain HTTP is for this machine only."""
     try:
         parts = urlsplit(url)
+        _ = parts.port  # raises where it cannot be one, such as a password whose host was forgotten
         local = parts.scheme == "http" and parts.hostname in _LOCAL
     except ValueError:
         parts, local = urlsplit(""), False
-    if not parts.hostname or not (parts.scheme == "https" or local):
+    # Sentences for callers, and what clients are told to ask, have the issuer: with a password in it they would, too.
+    if not parts.hostname or not (parts.scheme == "https" or local) or parts.username is not None:
         raise ValidationError(
-            f"{field} must be an address such as https://login.example.org, not {url[:80]!r}", field=field
+            f"{field} must be an address such as https://login.example.org, not {shown_url(url, ())[:80]!r}",
+            field=field,
         )
     return url
 
@@ -70,6 +74,9 @@ class KeySet:
     def __init__(
         self, issuer: str, jwks_url: str = "", *, fetch: Fetch = fetch_json, now: Callable[[], float] = time.monotonic
     ) -> None:
+        # An issuer has neither (OpenID Connect Discovery, 3), and what callers are told has it whole.
+        if "?" in issuer or "#" in issuer:
+            raise ValidationError("oidc.issuer must be an address without ? and #", field="oidc.issuer")
         self._issuer = check_https(issuer, "oidc.issuer")
         self._url = check_https(jwks_url, "oidc.jwks_url") if jwks_url else ""
         self._fetch, self._now = fetch, now
@@ -133,5 +140,5 @@ class KeySet:
             error.close()
             found = self._fetch(f"{origin}/.well-known/oauth-authorization-server{path}")
         if found.get("issuer") != self._issuer:
-            raise ValueError(f"it calls itself {str(found.get('issuer'))[:80]!r}")
+            raise ValueError(f"it calls itself {shown_url(str(found.get('issuer')), ())[:80]!r}")
         return found

@@ -87,7 +87,10 @@ class TokenVerifier:
             )
         # What the key says it is for comes before what the token says it was signed by.
         bound = key.get("alg") or algorithm
-        options: Any = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "require": list(_REQUIRED)}
+        ours = ("exp", "nbf", "iat", "sub", "jti")  # which `check_times` and `check_texts` see to
+        options: Any = {"require": list(_REQUIRED), **{f"verify_{claim}": False for claim in ours}}
+        again = f"get a new one from {settings.issuer}"
+        forged = Unauthenticated(f"the signature of this token is not that of its key; {again}")
         try:
             claims: Claims = jwt.decode(
                 token,
@@ -106,9 +109,13 @@ class TokenVerifier:
         except jwt.MissingRequiredClaimError as missing:
             wanted = f"ask {settings.issuer} for one that has it"
             raise Unauthenticated(f"this token has no claim {missing.claim!r}; {wanted}") from None
-        except (jwt.PyJWTError, ValueError, TypeError):
-            wanted = f"get a new one from {settings.issuer}"
-            raise Unauthenticated(f"the signature of this token is not that of its key; {wanted}") from None
+        except jwt.InvalidSignatureError:
+            raise forged from None
+        except (jwt.DecodeError, RecursionError):  # of the claims, which are read once the signature is good
+            raise Unauthenticated(f"what is signed in this token is no object with claims; {again}") from None
+        except (jwt.PyJWTError, ValueError, TypeError):  # its key cannot have made such a signature
+            raise forged from None
+        check_texts(claims)
         check_times(claims, self._clock(), settings)
         return claims
 
@@ -134,6 +141,13 @@ def open_verifier(config: Config, clock: Clock, is_name: Callable[[str], bool]) 
 
     keys = KeySet(settings.issuer, settings.jwks_url)
     return TokenVerifier(replace(settings, audience=audience), keys, clock, is_name)
+
+
+def check_texts(claims: Claims) -> None:
+    """The registered claims that are text (RFC 7519, 4.1), apart from those that are compared with the settings."""
+    for claim in ("sub", "jti"):
+        if not isinstance(claims.get(claim, ""), str):
+            raise Unauthenticated(f"the claim {claim!r} of this token is no text: {_shown(claims[claim])}")
 
 
 def check_times(claims: Claims, now: int, settings: OidcConfig) -> None:
@@ -194,9 +208,9 @@ def _words(value: Any, separator: str | None = None) -> list[str]:
 
 
 def _name(value: Any, claim: str, is_name: Callable[[str], bool]) -> str:
-    if not isinstance(value, str) or not value.strip():
+    if value is None or (isinstance(value, str) and not value.strip()):
         raise Forbidden(f"this token has no claim {claim!r}, which this server goes by")
-    if len(value) > _MAX_CHARS or not value.isprintable() or not is_name(value):
+    if not isinstance(value, str) or len(value) > _MAX_CHARS or not value.isprintable() or not is_name(value):
         raise Forbidden(
             f"the claim {claim!r} of this token is no name: printable text of up to {_MAX_CHARS} characters"
         )

@@ -21,6 +21,7 @@ from commonplace.serve import telemetry
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.http_client import NoRedirects, unreachable_url
 from commonplace.wire.record import Principal
+from commonplace.wire.shown_urls import shown_variable
 from commonplace.wire.strict_json import encode
 
 if TYPE_CHECKING:
@@ -47,8 +48,12 @@ def wait_after(attempts: int) -> int:
 
 class Webhook:
     def __init__(self, engine: Engine, config: GovernanceConfig) -> None:
-        parts = urlsplit(config.webhook)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            parts = urlsplit(config.webhook)
+            is_address = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:  # whose words quote what it takes for the port, and that may be a password
+            is_address = False
+        if not is_address or parts.username is not None:  # a name and a password would not be sent
             raise ValidationError(
                 "governance.webhook must be an address such as https://example.org/reviews", field="governance.webhook"
             )
@@ -56,7 +61,7 @@ class Webhook:
         if len(secret) < _MIN_SECRET_CHARS:
             raise ValidationError(
                 f"governance.webhook needs a secret of at least {_MIN_SECRET_CHARS} characters in the environment "
-                f"variable {config.webhook_secret_env}",
+                f"variable {shown_variable(config.webhook_secret_env)}, which webhook_secret_env names",
                 field="governance.webhook_secret_env",
             )
         self._engine, self._url, self._secret = engine, config.webhook, secret

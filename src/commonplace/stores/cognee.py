@@ -23,10 +23,11 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from commonplace.stores.base import Candidate, Entry, Page, Reach, Search, StoreSettings
 from commonplace.stores.documents import to_document, to_memory
 from commonplace.stores.mixins import page_of
-from commonplace.stores.urls import folder_of, shown_url, split_options
+from commonplace.stores.urls import folder_of, split_options
 from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
 from commonplace.wire.http_client import DEFAULT_URL
 from commonplace.wire.record import Clock, Memory, system_clock
+from commonplace.wire.shown_urls import shown_url
 
 T = TypeVar("T")
 _DOCUMENT = "commonplace"  # under which our fields are in the external metadata

@@ -24,10 +24,11 @@ import numpy as np
 from commonplace.stores.base import Candidate, Entry, Page, Reach, Search, StoreSettings, Vectors
 from commonplace.stores.documents import to_document, to_memory
 from commonplace.stores.mixins import page_of
-from commonplace.stores.urls import shown_url, split_options, token_of
+from commonplace.stores.urls import split_options, token_of
 from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.http_client import DEFAULT_URL, JsonClient
 from commonplace.wire.record import Clock, Memory, system_clock
+from commonplace.wire.shown_urls import shown_url
 
 _MAX_ANSWER = 256 << 20
 _CONNECTIONS = 4

@@ -20,9 +20,10 @@ import numpy as np
 from commonplace.stores.base import Candidate, Embed, Entry, Page, Reach, Search, StoreSettings, Vectors
 from commonplace.stores.documents import to_document, to_memory
 from commonplace.stores.mixins import page_of
-from commonplace.stores.urls import ENCODED, folder_of, shown_url, split_options
+from commonplace.stores.urls import ENCODED, folder_of, split_options
 from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.record import Clock, Memory, system_clock
+from commonplace.wire.shown_urls import shown_url
 
 T = TypeVar("T")
 _EVERYTHING = "commonplace"  # the run_id of all that is ours: mem0 finds nothing without an entity

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, quote, unquote
 from commonplace.wire.canonical import sha256_hex
 from commonplace.wire.errors import OperatorActionRequired, ValidationError
 from commonplace.wire.record import MEMORY_TYPES
+from commonplace.wire.shown_urls import shown_url, shown_variable
 
 _OPTIONS = ("name", "timeout", "weight", "types")
 _FILES = ("sqlite", "sqlite-vec")
@@ -39,7 +40,6 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*\Z")
 _LOGIN = r"(?:[^\s/?#%@]|%(?!00)[0-9A-Fa-f]{2})*@"
 _HOST = r"(?:\[[^\]\s@/]*\]|[^\s@/:,\[\]]*)(?::\d*)?"
 _PLACE = re.compile(rf"(?:{_LOGIN})?{_HOST}(?:,{_HOST})*(?:/[^@]*)?\Z")
-_SECRET = re.compile(r"(?i)(key|token|password|secret)=[^&]*")
 # libpq's sslkey is the path of a file.
 _SECRET_GIVEN = re.compile(r"(?i)(?:(?<!ssl)key|token|password|secret)=[^&]|://[^&/]*:[^&/]*@|\bcp_[a-z0-9]+_")
 
@@ -55,21 +55,6 @@ class StoreUrl:
     @property
     def shown(self) -> str:
         return shown_url(self.url)
-
-
-def shown_url(url: str) -> str:
-    """Without what is nobody's business: who logs in with what, and what is secret among its options."""
-    scheme, slashes, place = url.partition("://")
-    if not _SCHEME.match(scheme):
-        scheme, slashes, place = "", "", url
-    address, _, query = place.partition("?")
-    # What follows a colon may be a password that holds the question mark: hidden is rather too much than too little.
-    if "@" in query and ":" in address.partition("/")[0]:
-        address = place
-    login, at, _ = address.rpartition("@")
-    address, mark, query = place[len(login + at) :].partition("?")
-    query = re.sub(r"://[^&]*@", "://…@", _SECRET.sub(r"\1=…", query))
-    return f"{scheme}{slashes}{'…@' if at else ''}{address}{mark}{query}"
 
 
 def holds_secret(url: str) -> bool:
@@ -148,7 +133,10 @@ def token_of(options: dict[str, str]) -> str | None:
     variable = options.get("token_env")
     token = os.environ.get(variable) if variable else None
     if variable and not token:
-        raise OperatorActionRequired(f"the environment variable {variable}, which should hold the token, is not set")
+        raise OperatorActionRequired(
+            f"the environment variable {shown_variable(variable)}, which token_env names and which should hold the "
+            "token, is not set"
+        )
     return token
 
 

@@ -13,6 +13,7 @@ from commonplace.transfer.extraction import KINDS, Proposal, is_question, senten
 from commonplace.transfer.transcripts import Turn
 from commonplace.wire.chat_model import SCHEME, ChatModel, open_chat_model
 from commonplace.wire.errors import Fault, ValidationError
+from commonplace.wire.shown_urls import shown_url
 
 RULES = "rules"
 _AT_ONCE = 60  # sentences in one request
@@ -68,6 +69,7 @@ def open_extractor(spec: str) -> LLMExtractor | None:
         return None
     if not spec.startswith(SCHEME):
         raise ValidationError(
-            f"there is no extractor {spec!r}; there are: {RULES}, llm://HOST/v1?model=NAME", field="extractor"
+            f"there is no extractor {shown_url(spec, ())!r}; there are: {RULES}, llm://HOST/v1?model=NAME",
+            field="extractor",
         )
     return LLMExtractor(open_chat_model(spec, "extractor"))

@@ -13,10 +13,11 @@ from commonplace.embedders.registry import open_recorded
 from commonplace.engine import Migration, check_target, plan_tenants
 from commonplace.stores.base import Primary, StoreSettings
 from commonplace.stores.optional import Progress, SecondVectors
-from commonplace.stores.urls import is_ephemeral, shown_url
+from commonplace.stores.urls import is_ephemeral
 from commonplace.transfer.fidelity import Row, fidelity
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.record import Clock, Principal, system_clock
+from commonplace.wire.shown_urls import shown_url
 
 
 def store_url(given: str) -> str:

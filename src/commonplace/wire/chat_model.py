@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 from commonplace.wire.http_client import ModelEndpoint, parse_endpoint, unreachable_url
+from commonplace.wire.shown_urls import shown_url
 
 SCHEME = "llm:"
 _SETTINGS = ("model", "key", "calls", "tokens", "timeout", "tls")
@@ -112,7 +113,7 @@ def open_chat_model(spec: str, field: str) -> ChatModel:
         endpoint = parse_endpoint(spec, _SETTINGS)
         numbers = {name: endpoint.whole_number(name, 1_000_000_000) for name in ("calls", "tokens", "timeout")}
     except ValueError as error:
-        raise ValidationError(f"{field} {spec!r}: {error}", field=field) from error
+        raise ValidationError(f"{field} {shown_url(spec, _SETTINGS)!r}: {error}", field=field) from None
     model = endpoint.settings["model"]
     return ChatModel(
         f"the {field}",

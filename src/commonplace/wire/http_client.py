@@ -24,6 +24,7 @@ from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urljoin, urlsplit
 
 from commonplace.wire.errors import Unavailable, ValidationError, fault_of
+from commonplace.wire.shown_urls import shown_parameter_name, shown_url, shown_variable
 
 _DEFAULT_PORT = 8420
 DEFAULT_URL = f"http://127.0.0.1:{_DEFAULT_PORT}"
@@ -32,6 +33,7 @@ _NO_CONTENT = 204
 _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
 _PATH = re.compile(r"[A-Za-z0-9._~/-]*")
 _EXCHANGE_TIMEOUTS = 10  # so many times the timeout of one step is what a whole exchange may take
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IDLE_SECONDS = 2.0  # after which a kept connection is not used again
 
 
@@ -45,7 +47,7 @@ class JsonClient:
         self, url: str, token: str | None, timeout: float, connections: int, max_bytes: int | None = None
     ) -> None:
         # What follows a colon or comes before an @ may be a password.
-        shown = "this" if "@" in url or ":" in url.partition("://")[2] else repr(url)
+        shown = "this" if "@" in url or ":" in url.partition("://")[2] else repr(shown_url(url, ()))
         wrong = ValidationError(f"{shown} is not a server's address; write for example {DEFAULT_URL}", field="url")
         try:
             parts = urlsplit(url)
@@ -333,22 +335,32 @@ class EndpointSpec:
         if text is None:
             return None
         if not (text.isascii() and text.isdigit() and 0 < int(text) < limit):
-            raise ValueError(f"{name} must be a whole number above 0, not {text!r}")
+            raise ValueError(f"{name} must be a whole number above 0")
         return int(text)
 
 
 def parse_endpoint(spec: str, allowed: Iterable[str]) -> EndpointSpec:
-    """Raises ValueError, worded to follow the spec: only the caller knows what kind of thing it is for."""
-    parts = urlsplit(spec)
-    host, port = parts.hostname, parts.port
+    """Raises ValueError, worded to follow the spec: only the caller knows what kind of thing it is for. Nothing in it
+    quotes what may be a secret."""
+    form = f"write it as {spec.partition(':')[0]}://HOST/v1?model=NAME&key=VARIABLE"
+    try:
+        parts = urlsplit(spec)
+        host, port = parts.hostname, parts.port
+    except ValueError:  # which quotes what it takes for the host or the port, and that may be a password
+        raise ValueError(form) from None
     pairs = parse_qsl(parts.query, keep_blank_values=True)
     settings = dict(pairs)
     if unknown := [name for name, _ in pairs if name not in allowed]:
-        raise ValueError(f"unknown setting {unknown[0]!r}; there are: {', '.join(allowed)}")
+        raise ValueError(f"unknown setting {shown_parameter_name(unknown[0], spec)}; there are: {', '.join(allowed)}")
     if len(settings) != len(pairs):
         raise ValueError("a setting is given twice")
     if not host or not settings.get("model") or parts.username is not None:
-        raise ValueError(f"write it as {parts.scheme}://HOST/v1?model=NAME&key=VARIABLE")
+        raise ValueError(form)
+    # It becomes a part of the name that is shown and kept, and what follows a semicolon would, too.
+    if "=" in settings["model"]:
+        raise ValueError("no model's name has an equals sign; & comes between settings")
+    if not _VARIABLE.fullmatch(settings.get("key") or "_"):
+        raise ValueError("key is the name of an environment variable, not the key itself")
     tls = settings.get("tls", "no" if host in _LOCAL else "yes") != "no"
     address = f"{f'[{host}]' if ':' in host else host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
     return EndpointSpec(f"http{'s' if tls else ''}://{address}", address, settings)
@@ -375,7 +387,8 @@ class ModelEndpoint:
         if self._key_variable:
             key = os.environ.get(self._key_variable, "").strip()
             if not key:
-                raise Unavailable(f"{self._owner}: the environment variable {self._key_variable} is not set")
+                shown = shown_variable(self._key_variable)
+                raise Unavailable(f"{self._owner}: the environment variable {shown}, which `key` names, is not set")
             headers["Authorization"] = f"Bearer {key}"
         request = urllib.request.Request(self.url, json.dumps(document).encode(), headers)
         with self._opener.open(request, timeout=timeout) as response:

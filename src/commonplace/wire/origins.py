@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from commonplace.wire.errors import ValidationError
+from commonplace.wire.shown_urls import shown_url
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -17,7 +18,9 @@ def origin_of(url: str, field: str = "url") -> str:
     except ValueError:  # a port or an address that cannot be one
         host, port = None, None
     if not host or parts.scheme not in _PORTS or not url.isprintable() or " " in url:
-        raise ValidationError(f"{url!r:.200} is not a server's address, such as https://example.org", field=field)
+        raise ValidationError(
+            f"{shown_url(url, ())!r:.200} is not a server's address, such as https://example.org", field=field
+        )
     return make_origin(parts.scheme, host, port)
 
 

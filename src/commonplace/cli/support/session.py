@@ -168,7 +168,8 @@ def _holds_store(data: Path) -> bool:
 
 def _require_store(url: str) -> None:
     from commonplace import plugins
-    from commonplace.stores.urls import is_ephemeral, shown_url
+    from commonplace.stores.urls import is_ephemeral
+    from commonplace.wire.shown_urls import shown_url
 
     if not is_ephemeral(url) and not plugins.store_exists(url):
         raise NotFound(f"there is no store at {shown_url(url)}; `commonplace remember …` with it would begin one")

@@ -15,6 +15,7 @@ from commonplace.engine.redaction.registered_secrets import Secrets
 from commonplace.engine.types import Draft
 from commonplace.wire.errors import Fault, SecretLeakage
 from commonplace.wire.record import Memory, check_content_size
+from commonplace.wire.shown_urls import shown_variable
 
 log = logging.getLogger("commonplace.engine")
 _MAX_READ, _MAX_SHOWN = 20_000, 10_000  # characters of a refusal
@@ -43,7 +44,8 @@ class Redactor:
         self.secrets = Secrets(pairs)
         self._clean_names: set[str] = set()
         if self.unset and self.active:
-            log.warning("secrets_env names %s, not set here: nothing is looked for there", ", ".join(self.unset))
+            names = ", ".join(map(shown_variable, self.unset))
+            log.warning("secrets_env names %s, not set here: nothing is looked for there", names)
 
     @property
     def active(self) -> bool:

@@ -32,6 +32,7 @@ from commonplace.stores.sqlite.writer import Writer
 from commonplace.stores.urls import split_options
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Clock, system_clock
+from commonplace.wire.shown_urls import shown_url
 
 T = TypeVar("T")
 log = logging.getLogger("commonplace.sqlite")
@@ -136,7 +137,7 @@ def database_path(url: str) -> Path | None:
     """The file that a URL names; None for `:memory:`."""
     scheme, _, path = split_options(url)[0].partition("://")
     if not path:
-        raise ValidationError(f"{url!r} names no file; write {scheme}://./memories.db or {scheme}://:memory:")
+        raise ValidationError(f"{shown_url(url)} names no file; write {scheme}://./memories.db or {scheme}://:memory:")
     if path == ":memory:":
         return None
     return (Path("/" + path.lstrip("/")) if path.startswith("/") else Path(path)).expanduser()
