@@ -7,7 +7,6 @@ unless someone says so.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -40,7 +39,6 @@ from commonplace.wire.canonical import content_hash, is_uuid, new_salt
 from commonplace.wire.errors import Conflict, Fault, Forbidden, ValidationError
 from commonplace.wire.record import Memory, Principal, replace_fields
 
-_LEDGER_PAGE = 1000
 _ERASED_HERE = "it was erased here"
 _ID_TAKEN = "something else here has this id"
 _MAX_ALIKE = 100  # memories that are compared with one that is proposed
@@ -65,15 +63,7 @@ class Imports:
 
     async def erased_ids(self, who: Principal) -> set[str]:
         """Everything that was erased here, by what the ledger says; the caller asks once and hands it on."""
-        found, after = set[str](), 0
-        while entries := await self._core.primary.audit(who.tenant, after=after, limit=_LEDGER_PAGE):
-            for entry in entries:
-                for part in entry.parts:
-                    if part.memory_id is None and part.payload is not None and b'"erased"' in part.payload:
-                        payload = json.loads(part.payload)
-                        found |= {payload["id"]} if payload.get("erased") and "id" in payload else set()
-            after = entries[-1].n
-        return found
+        return set(await audit.erased_ids(self._core.primary, who.tenant))
 
     async def memories(
         self, who: Principal, histories: Sequence[Sequence[Memory]], erased: set[str], *, dry_run: bool = False
