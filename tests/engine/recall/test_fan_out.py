@@ -97,6 +97,17 @@ async def test_a_quorum_leaves_out_what_too_few_stores_found() -> None:
         assert (await ask(h, quorum=4)).hits == []
 
 
+@run
+async def test_a_quorum_counts_also_where_a_filter_asks_of_what_copies_do_not_have() -> None:
+    async with house(copies=2) as h:
+        known = await h.remember("tea for two")
+        await h.remember("tea for one")
+        await h.outbox.join()
+        await h.primary.transact("local", lambda tx: tx.count_recalls([known], h.clock()))
+        found = await ask(h, quorum=3, filter={"recalls": {"$gte": 1}})
+        assert [hit.memory.id for hit in found.hits] == [known]
+
+
 class Rogue(Flaky):
     """A store that says what it likes."""
 

@@ -19,7 +19,7 @@ from commonplace.engine.outbox.replicas import Replica, StoreSkipped
 from commonplace.engine.recall.fusion import OVERFETCH, RRF_K, RankedList
 from commonplace.engine.recall.replication_lag import WaitingIds, is_waiting, waiting_ids
 from commonplace.stores.base import Candidate, Search, Store
-from commonplace.stores.documents import OUR_TENANT
+from commonplace.stores.documents import OUR_TENANT, on_copied_fields
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.filters import Condition, Where
 from commonplace.wire.record import MEMORY_TYPES, Memory
@@ -113,7 +113,11 @@ Answers = Mapping[str, list[Candidate] | Unavailable | str]
 
 async def ask_replicas(core: Core, search: Search, k: int) -> tuple[Answers, dict[str, WaitingIds]]:
     """The answers, and of each store that found something what it had not been told when it was asked."""
-    wanted = replace(search, limit=OVERFETCH * k, generation=None, tokens=None, second=None, second_generation=None)
+    # A copy knows nothing of some fields: what is asked of those the primary asks again of whatever is named.
+    reach = replace(search.reach, where=on_copied_fields(search.reach.where))
+    wanted = replace(
+        search, reach=reach, limit=OVERFETCH * k, generation=None, tokens=None, second=None, second_generation=None
+    )
     found: dict[str, list[Candidate] | Unavailable | str] = {}
     asked: list[Replica] = []
     for replica in core.outbox.replicas:
