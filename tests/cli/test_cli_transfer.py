@@ -33,6 +33,26 @@ def test_out_and_in_again(cli: Cli, remember: Callable[..., str], tmp_path: Path
     assert second.read_bytes() == file.read_bytes()
 
 
+def test_of_several_files_those_before_the_one_that_is_refused_are_named(cli: Cli, tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    good.write_text(json.dumps([{"id": "1", "memory": "Alice drinks tea"}]))
+    bad.write_text('[{"id": "2", "memory": "Bob drinks')
+    refused = cli("import", "--format", "mem0", str(good), str(bad))
+    assert refused.code == 1
+    assert f"{good} had been imported before it" in refused.err
+    assert "imported before it" not in cli("import", "--format", "mem0", str(bad), str(good)).err
+    assert [m["content"] for m in cli("list", "--json").json["memories"]] == ["Alice drinks tea"]
+
+
+@pytest.mark.parametrize(
+    ("path", "said"), [(".", "is a folder, and an export of ours is a file"), ("~nobody-here/x", "no home folder")]
+)
+def test_what_cannot_be_an_export_is_said_to_be_so(cli: Cli, path: str, said: str) -> None:
+    refused = cli("import", "--format", "commonplace", path)
+    assert refused.code == 1
+    assert said in refused.err
+
+
 def test_one_agent_one_user_or_all(cli: Cli, remember: Callable[..., str], tmp_path: Path) -> None:
     remember("one", "--user", "alice")
     remember("two", "--agent", "ops")

@@ -11,7 +11,7 @@ from commonplace.cli.support import options, output
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
 from commonplace.cli.support.output import plural
 from commonplace.cli.support.progress import ProgressBar
-from commonplace.wire.errors import ValidationError
+from commonplace.wire.errors import Fault, ValidationError
 
 if TYPE_CHECKING:
     from commonplace.transfer.report import ImportReport
@@ -50,7 +50,15 @@ def import_(
         raise ValidationError(f"--format takes {', '.join(_FORMATS)}, not {format!r}", field="format")
     _ = run.memory  # so that what is begun below is ended with it
     given = _Options(format, user, approval, skip_broken, restore_erased, dry_run)
-    reports = [run(_import(run, path, given)) for path in files]
+    reports: list[ImportReport] = []
+    for path in files:
+        try:
+            reports.append(run(_import(run, path, given)))
+        except Fault as fault:
+            if reports and not dry_run:  # nothing of this one is here, and all of those
+                before = ", ".join(str(each) for each in files[: len(reports)])
+                fault.message += f"; {before} had been imported before it"
+            raise
     documents = [{"file": str(path), **report.document()} for path, report in zip(files, reports, strict=True)]
     return Answer({"files": documents}, lambda: _show(files, reports), run.warnings)
 
@@ -80,7 +88,12 @@ async def _import_path(run: Session, path: Path, folder: Path, given: _Options, 
     from commonplace.transfer.import_source import Target, detect, import_source
 
     piped = str(path) == "-"
-    source = spool(sys.stdin.buffer, folder) if piped else path.expanduser()
+    try:
+        source = spool(sys.stdin.buffer, folder) if piped else path.expanduser()
+    except RuntimeError:
+        raise ValidationError(f"cannot read {path}: there is no home folder of that user", field="file") from None
+    if source.is_dir() and given.format == "commonplace":
+        raise ValidationError(f"{path} is a folder, and an export of ours is a file: name that", field="file")
     if not source.is_dir():
         with source.open("rb") as file:
             ours = given.format == "commonplace" or (given.format == "auto" and is_export(file.read(400)))
