@@ -24,7 +24,9 @@ from server_process import SECONDS, ServerProcess, run_server, token
 from system_packages import NotInstalled, require_program
 from test_image import IMAGE, SETTINGS, of
 
+from commonplace.config import MIB
 from commonplace.serve.server import STOP_SECONDS
+from commonplace.wire.record import MAX_CONTENT_CHARS
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))
 UNIT = ROOT / "deploy" / "commonplace.service"
@@ -191,16 +193,35 @@ def check(at: ProxiedServer) -> None:
     assert at.get("/", headers={"Accept": "text/html"}).headers["location"] == f"{at.prefix}/ui/"
     origin = {"Origin": f"https://{NAME}:{at.behind}"}
     assert at.post("/v0/recall", {"agent_id": "a", "query": "x"}, headers=origin).status == 200
-    assert at.post("/v0/remember", {**request, "content": "x" * (4 * 1024 * 1024)}).status == 413
+    assert at.post("/v0/remember", {**request, "content": "x" * (4 * MIB)}).status == 413
+    check_import(at)
+
+
+def check_import(at: ProxiedServer) -> None:
+    """A file may be larger than any other body, and what is wrong with one our server says."""
+    for letter in "茶水米木火土":  # of three bytes each
+        body = {"agent_id": "a", "type": "semantic", "content": letter * MAX_CONTENT_CHARS}
+        assert at.post("/v0/remember", body).status == 200
+    exported = at.get("/v0/export").body
+    assert len(exported) > 4 * MIB
+    spoofed = {"X-Forwarded-Host": "evil.example", "X-Forwarded-Prefix": "/evil"}  # refused where they pass
+    taken = at.post("/v0/import?dry_run=true", exported, headers=spoofed)
+    assert (taken.status, taken.json["dry_run"]) == (200, True), taken.body[:300]
+    refused = at.post("/v0/import", exported, token="wrong")
+    assert (refused.status, refused.code) == (401, "unauthenticated")
+    large = at.post("/v0/import", b" " * (64 * 4 * MIB + 1))
+    assert (large.status, large.code) == (413, "payload_too_large")
 
 
 def test_nginx_with_our_settings(server: tuple[ServerProcess, str], certificate: Certificate, tmp_path: Path) -> None:
     nginx, (at, secret), port = program("nginx"), server, free_port()
     ours = (ROOT / "deploy" / "nginx.conf").read_text("utf-8")
-    lines = re.search(r"proxy_pass .*?\n(.*?)\n    }", ours, re.DOTALL)
+    lines = re.search(r"proxy_pass .*?\n(.*?)\n    }\n", ours, re.DOTALL)
     assert lines is not None
     # As the documentation shows it: under a path, beside the rest.
     below = lines[1].replace('X-Forwarded-Prefix ""', "X-Forwarded-Prefix /memory")
+    below = below.replace("location = /v0/import", "location = /memory/v0/import")
+    below = below.replace("proxy_pass http://127.0.0.1:8420;", "proxy_pass http://127.0.0.1:8420/v0/import;")
     ours = ours.replace(
         "    location / {",
         f"    location /memory/ {{\n proxy_pass http://127.0.0.1:8420/;\n{below}\n}}\n    location / {{",
