@@ -7,6 +7,7 @@ needs no key and reaches nothing but that database and the server of ours that m
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tempfile
 import threading
@@ -28,6 +29,10 @@ Base.metadata.create_all(create_engine(sys.argv[1]))
 """
 
 
+#: A worker of pytest-xdist that ends runs nothing at its exit, and would leave the server behind.
+_ENDS_WITH_ITS_STARTER = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
+
+
 def letta_python() -> Path:
     return Path(os.environ.get("COMMONPLACE_TEST_LETTA") or ROOT / ".venv-letta" / "bin" / "python")
 
@@ -42,7 +47,7 @@ def run_letta(database: str) -> Iterator[str]:
         environment |= {"OPENAI_API_KEY": "unused: nothing is inferred"}
         subprocess.run([python, "-c", _TABLES, database], env=environment, check=True, capture_output=True)
         server = subprocess.Popen(
-            [python.parent / "letta", "server", "--host", "127.0.0.1", "--port", str(port)],
+            [*_ENDS_WITH_ITS_STARTER, python.parent / "letta", "server", "--host", "127.0.0.1", "--port", str(port)],
             env=environment, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         try:
