@@ -172,7 +172,7 @@ async def test_what_several_agents_have_is_one_list_and_none_stands_before_all_o
 async def test_a_quorum_counts_copies_whatever_the_filter_says_of_what_no_copy_has(tmp_path: Path) -> None:
     clock = FakeClock()
     theirs = OtherMemory("theirs", data=tmp_path, embedder="hashing", clock=clock)
-    (attached,) = attachments("memory", [], [theirs], clock, StoreSettings())
+    (attached,) = attachments("memory", [], [], [theirs], clock, StoreSettings())
     async with house(clock=clock, stores=[attached.open()]) as h:
         id = await h.remember("the harbour opens at nine")
         await h.remember("the harbour closes at ten")

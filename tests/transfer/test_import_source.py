@@ -116,7 +116,7 @@ def test_what_was_forgotten_or_turned_down_does_not_come_back_weeks_later(
     target = Target("agent", approval=approval)
     run(import_source(subject.engine, WHO, path, "mem0", target))
     if approval:
-        for review in run(subject.engine.reviews.list(WHO)).reviews:
+        for review in run(subject.engine.reviews.list(WHO)):
             run(subject.engine.reviews.decide(WHO, review["id"], Decision(False, "Alice")))
     else:
         soft, hard, _ = (memory.id for memory in run(everything(subject)))
@@ -128,7 +128,7 @@ def test_what_was_forgotten_or_turned_down_does_not_come_back_weeks_later(
     report = run(import_source(subject.engine, WHO, path, "mem0", target))
     assert (report.written["memory"], report.updated["memory"]) == (0, 0)
     assert [memory.id for memory in run(everything(subject))] == before
-    assert not run(subject.engine.reviews.list(WHO, status="pending")).reviews
+    assert not run(subject.engine.reviews.list(WHO, status="pending"))
 
 
 @pytest.mark.parametrize("dry_run", [True, False])

@@ -123,7 +123,9 @@ class CopySubject(Subject):
         expect("what the recall says of the store", found.errors.get(self.name), None)
         expect("whether it was asked", self.name in found.stores_queried, True)
         places = [((hit.explain or {})["stores"].get(self.name), hit.memory) for hit in found.hits]
-        ranked = sorted(((at["rank"], memory) for at, memory in places if at), key=lambda each: each[0])
+        # What it was not told yet is counted as found, which says nothing of the store.
+        known = [(at["rank"], memory) for at, memory in places if at and "assumed" not in at]
+        ranked = sorted(known, key=lambda each: each[0])
         return [memory for _, memory in ranked]
 
     async def list(

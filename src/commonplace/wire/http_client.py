@@ -171,7 +171,13 @@ class JsonClient:
             try:
                 connection.request(method, path, data, self._headers)
                 response = connection.getresponse()
-                answer = response.read(None if max_bytes is None else max_bytes + 1)
+                try:
+                    answer = response.read(None if max_bytes is None else max_bytes + 1)
+                finally:
+                    # Of an answer that ends with the connection the connection knows nothing any more: its socket would
+                    # stay open until somebody collects what is left of it.
+                    if response.will_close:
+                        response.close()
             finally:
                 exchange.end()  # what it read, or failed with, after it was aborted is no answer
         except (OSError, http.client.HTTPException) as error:
