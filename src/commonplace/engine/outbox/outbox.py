@@ -203,8 +203,7 @@ class Outbox:
                 claimed, start = due[start : start + courier.group_size], start + courier.group_size
                 # A second delivery beside one under way would arrive after what others do once that is settled.
                 idle = [id for id in claimed if not courier.holds(tenant, id)]
-                failed = await self._redeliver(replica, tenant, idle, idle=True) if idle else 0
-                delivered += len(idle) - failed
+                delivered += (await self._redeliver(replica, tenant, idle, idle=True))[0] if idle else 0
         return delivered
 
     async def _kept(self, replica: Replica, tenant: str, ids: Sequence[str]) -> set[str]:
@@ -241,15 +240,15 @@ class Outbox:
                 await replica.attempt(lambda store: delete_copies(store, tenant, owners), seconds=seconds)
                 await self._core.primary.transact(tenant, work)  # a writer's own delivery may have settled it meanwhile
             with courier.operator_timeout(seconds):
-                failed = await self._redeliver(replica, tenant, list(owners), lease)
+                _, failed = await self._redeliver(replica, tenant, list(owners), lease)
             if courier.fault is not None:
                 raise courier.fault
             return failed
 
     async def _redeliver(
         self, replica: Replica, tenant: str, ids: Sequence[str], lease: int | None = None, *, idle: bool = False
-    ) -> int:
-        """Deliver these as they are now, or those of them that nobody has in hand; how many it did not take."""
+    ) -> tuple[int, int]:
+        """Deliver these as they are now, or those of them that nobody has in hand; how many it took, and did not."""
         until = lease or lease_ms(self._couriers[replica.name].timeout)
         claimed = await self._core.primary.transact(
             tenant, lambda tx: deliveries.claim(tx, replica.name, ids, self._owner, tx.now, until, idle=idle)
@@ -261,7 +260,8 @@ class Outbox:
         if futures:
             await asyncio.wait(futures)
         await self._couriers[replica.name].join()
-        return sum(1 for future in futures if future.cancelled() or future.result() is not None)
+        failed = sum(1 for future in futures if future.cancelled() or future.result() is not None)
+        return len(futures) - failed, failed
 
     async def current(self, tenant: str, claimed: Mapping[str, int], replica: Replica) -> list[Change]:
         """What a replica should have of these memories now."""
