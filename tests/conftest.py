@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from spawning import running_test, starts_process, watch_spawns
+from store_kinds import STORE, STORE_KINDS, open_store
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine.recall import judging
-from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import FakeClock, Subject, open_subject
 
@@ -36,9 +36,6 @@ ENOUGH_BYTES = 4 << 30
 #: Marks of tests that only run where -m names them.
 ON_REQUEST = ("sweep", "cluster")
 
-#: What tests open where they open a store: the embedded one, or `postgresql` (see tests/backends/postgres_primary.py).
-STORE = os.environ.get("COMMONPLACE_TEST_STORE", "")
-
 
 def pytest_configure(config: pytest.Config) -> None:
     watch_spawns()
@@ -48,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
         postgres_primary.install()
         config.pluginmanager.register(postgres_primary)
     judging.SECONDS = 3600.0  # how many a judge reads must not depend on how busy the machine is
-    settings.load_profile("quick" if "not slow" in config.option.markexpr else "commonplace")
+    settings.load_profile("quick" if STORE or "not slow" in config.option.markexpr else "commonplace")
     if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free >= ENOUGH_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
@@ -102,19 +99,12 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(params=[STORE] if STORE else ["memory", "sqlite"])
+@pytest.fixture(params=STORE_KINDS)
 def over(
     request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock
 ) -> Iterator[tuple[Subject, Callable[[Any], Any]]]:
     """(subject, run) over each kind of store."""
-    if request.param == "memory":
-        store: Any = InMemory(clock)
-    elif STORE:
-        from postgres_primary import FreshDatabase
-
-        store = FreshDatabase(clock)
-    else:
+    if request.param == "sqlite":
         shutil.copytree(request.getfixturevalue("empty_store"), tmp_path, dirs_exist_ok=True)
-        store = SqliteStore(tmp_path / "commonplace.db", clock)
-    with open_subject(store, clock) as pair:
+    with open_subject(open_store(request.param, tmp_path, clock), clock) as pair:
         yield pair

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
+
+from store_kinds import STORE
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Attachment, Draft, Engine, Settings
@@ -22,7 +23,7 @@ from commonplace.testing.subject import WHO, FakeClock
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory
 
-if os.environ.get("COMMONPLACE_TEST_STORE"):
+if STORE:
     from postgres_primary import IN_MEMORY
 else:
     IN_MEMORY = InMemory

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from store_kinds import STORE
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine
@@ -422,11 +423,14 @@ class SqliteStateMachine(MemoryStateMachine):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("machine", [InMemoryStateMachine, SqliteStateMachine])
+@pytest.mark.parametrize("machine", [SqliteStateMachine] if STORE else [InMemoryStateMachine, SqliteStateMachine])
 def test_any_sequence_of_operations(machine: type[MemoryStateMachine]) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=15 if STORE else 40,
+            stateful_step_count=30,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
         ),
     )

@@ -10,20 +10,19 @@ from typing import Any
 
 import pytest
 from concepts import SPEC
+from store_kinds import STORE_KINDS, open_store
 from tampering import raw_database
 
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.embedders.registry import open_embedder
 from commonplace.engine import Draft, Engine, Query, Settings
-from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import WHO, FakeClock, Subject, open_subject
 from commonplace.wire.errors import Forbidden, Unavailable
 from commonplace.wire.record import Principal
 
 _TEXTS = ("Alice trinkt Tee", "Bob repariert sein Fahrrad", "die Auslieferung schlug fehl", "Termin beim Zahnarzt")
-_KINDS = ("memory", "sqlite")
 Run = Callable[[Any], Any]
 
 
@@ -58,8 +57,7 @@ class Elsewhere(Broken):
 @contextmanager
 def opened(kind: str, folder: Path) -> Iterator[tuple[Subject, Run]]:
     clock = FakeClock()
-    store = InMemory(clock) if kind == "memory" else SqliteStore(folder / "s.db", clock)
-    with open_subject(store, clock) as (subject, run):
+    with open_subject(open_store(kind, folder, clock), clock) as (subject, run):
         yield subject, run
 
 
@@ -73,11 +71,11 @@ def explained(run: Run, subject: Subject, question: str) -> list[dict[str, float
 
 
 def count(folder: Path) -> int:
-    with raw_database(folder / "s.db") as db:
+    with raw_database(folder / "commonplace.db") as db:
         return int(db.rows("SELECT count(*) FROM second_vectors")[0][0])
 
 
-@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize("kind", STORE_KINDS)
 def test_a_question_finds_what_was_said_in_another_language(kind: str, tmp_path: Path) -> None:
     with opened(kind, tmp_path) as (subject, run):
         for text in _TEXTS[:2]:
@@ -97,7 +95,7 @@ def test_a_question_finds_what_was_said_in_another_language(kind: str, tmp_path:
         assert all("multilingual" in each for each in features)
 
 
-@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize("kind", STORE_KINDS)
 def test_removing_brings_back_what_was_before(kind: str, tmp_path: Path) -> None:
     with opened(kind, tmp_path) as (subject, run):
         for text in _TEXTS:
@@ -111,7 +109,7 @@ def test_removing_brings_back_what_was_before(kind: str, tmp_path: Path) -> None
         assert run(subject.engine.upkeep.remove_second(WHO)) is False
 
 
-@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize("kind", STORE_KINDS)
 def test_stopped_halfway_it_answers_as_before_and_goes_on_where_it_was(kind: str, tmp_path: Path) -> None:
     with opened(kind, tmp_path) as (subject, run):
         for i in range(150):
@@ -146,7 +144,7 @@ def test_a_process_that_runs_already_follows(tmp_path: Path) -> None:
     clock = FakeClock()
     with opened("sqlite", tmp_path) as (subject, run):
         run(subject.remember(_TEXTS[1]))
-        with open_subject(SqliteStore(tmp_path / "s.db", clock), clock) as (other, wait):
+        with open_subject(SqliteStore(tmp_path / "commonplace.db", clock), clock) as (other, wait):
             wait(other.engine.upkeep.add_second(WHO, concepts()))
             assert all("multilingual" in each for each in explained(run, subject, "vélo"))
             run(subject.remember(_TEXTS[0]))
@@ -158,7 +156,7 @@ def test_a_process_that_runs_already_follows(tmp_path: Path) -> None:
 def test_what_was_written_without_gets_its_own_in_the_background(tmp_path: Path) -> None:
     async def scenario() -> None:
         clock = FakeClock()
-        path = tmp_path / "s.db"
+        path = tmp_path / "commonplace.db"
         first = await Engine.open(SqliteStore(path, clock), HashingEmbedder(), clock=clock)
         late = await Engine.open(
             SqliteStore(path, clock), HashingEmbedder(), clock=clock, settings=Settings(embeds_behind=True)
@@ -181,7 +179,7 @@ def test_on_a_machine_without_the_model_the_other_legs_answer_and_a_note_says_so
     with opened("sqlite", tmp_path) as (subject, run):
         run(subject.remember(_TEXTS[1]))
         run(subject.engine.upkeep.add_second(WHO, Elsewhere()))
-    with open_subject(SqliteStore(tmp_path / "s.db", clock), clock) as (subject, run):
+    with open_subject(SqliteStore(tmp_path / "commonplace.db", clock), clock) as (subject, run):
         found = run(subject.engine.recall(WHO, Query(("agent",), "Fahrrad")))
         assert [hit.memory.content for hit in found.hits] == [_TEXTS[1]]
         assert "nowhere" in found.note

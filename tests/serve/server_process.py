@@ -18,11 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import store_kinds
+
 from commonplace.config import Config
 from commonplace.serve.protocols import http_protocols
 
 PROTOCOLS = http_protocols(Config(Path("nowhere")))  # what every server speaks
-STORE = os.environ.get("COMMONPLACE_TEST_STORE") or "sqlite"  # the name of the store that servers have
+STORE = store_kinds.STORE or "sqlite"  # the name of the store that servers have
 SECONDS = 30.0  # for a process to start or to stop, on a busy machine
 _LISTENING = re.compile(r"listening on (https?://\S+)")
 

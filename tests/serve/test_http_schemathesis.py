@@ -13,6 +13,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 from server_process import PROTOCOLS, ServerProcess
+from store_kinds import STORE
 
 from commonplace.serve import openapi
 
@@ -51,7 +52,7 @@ def hammer(server: ServerProcess, operation: Any, cases: int) -> None:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_generated_requests(open_server: ServerProcess, name: str) -> None:
-    hammer(open_server, OPERATIONS[name], 40)
+    hammer(open_server, OPERATIONS[name], 15 if STORE else 40)
 
 
 @pytest.mark.sweep

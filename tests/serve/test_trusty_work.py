@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from store_kinds import STORE
 
 from commonplace.dialects.trusty.operations import Trusty
 from commonplace.embedders.hashing import HashingEmbedder
@@ -18,7 +19,7 @@ from commonplace.engine.types import Draft
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.wire.record import Principal
 
-FEW, MANY = 500, 10_000
+FEW, MANY = 500, 2_500 if STORE else 10_000  # a database takes long to fill
 WORDS = (
     "gateway", "token", "deploy", "server", "release", "branch", "cache", "index", "vector", "query", "review",
     "meeting", "lunch", "plan", "test", "build",

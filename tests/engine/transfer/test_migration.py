@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +11,8 @@ from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Draft, Forget
 from commonplace.engine.transfer.migration import Migration
 from commonplace.engine.transfer.store_digest import digest, plan_tenants
-from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.testing.subject import WHO, FakeClock, Subject, open_subject
+from commonplace.testing.subject import WHO, Subject
 from commonplace.wire.errors import Conflict, Forbidden
 from commonplace.wire.record import Principal
 
@@ -24,16 +21,6 @@ from commonplace.wire.record import Principal
 def filled(subject: Subject, run: Any) -> Subject:
     run(fill_store(subject))
     return subject
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Subject, Any]]:
-    clock = FakeClock()
-    clock.advance(86_400_000)
-    (tmp_path / "target").mkdir()
-    store: Any = InMemory(clock) if request.param == "memory" else SqliteStore(tmp_path / "target" / "c.db", clock)
-    with open_subject(store, clock) as pair:
-        yield pair
 
 
 def migration(filled: Subject, other: Subject, who: Principal = WHO) -> Migration:
