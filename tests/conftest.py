@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import fork_server
 import pytest
 from hypothesis import settings
 from spawning import running_test, starts_process, watch_spawns
@@ -39,6 +40,7 @@ ON_REQUEST = ("sweep", "cluster")
 
 def pytest_configure(config: pytest.Config) -> None:
     watch_spawns()
+    fork_server.install()
     if STORE == "postgresql":
         import postgres_primary
 
