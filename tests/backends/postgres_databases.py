@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from postgres_connections import close_idle, idle_processes
 from postgres_server import PostgresServer
 
 TEMPLATE = "empty_commonplace"
@@ -23,6 +24,12 @@ _uses: dict[str, int] = {}
 _spoilt: set[str] = set()
 _emptying: dict[str, Any] = {}  # a connection to each, kept: making one takes longer than emptying
 
+#: Whoever is still connected, but for those with these processes.
+_DISCONNECT = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> ALL(%s) AND backend_type = 'client backend'
+"""
+
 #: As if nobody had ever written to it, down to the triggers and the tables of its embedder. An error means that it is
 #: not what we know how to empty.
 _EMPTY = """
@@ -31,8 +38,6 @@ DECLARE each record;
 BEGIN
   SET LOCAL search_path = commonplace, public;
   SET LOCAL session_replication_role = replica;  -- the ledger refuses to be emptied
-  PERFORM pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend';
   FOR each IN SELECT oid, relname FROM pg_class WHERE relnamespace = 'commonplace'::regnamespace
     AND relkind IN ('r', 'p') AND NOT relispartition LOOP
     IF each.relname ~ '^(vectors_|parts_|second_parts)' AND each.relname <> 'vectors_1' THEN
@@ -57,6 +62,7 @@ def server() -> PostgresServer:
     from commonplace.stores.postgres.store import prepare_schema
 
     prepare_schema(parse_address(started.url(TEMPLATE)))
+    close_idle(TEMPLATE)  # nothing is copied that somebody is connected to
     return started
 
 
@@ -75,6 +81,7 @@ def return_database(name: str) -> None:
     _spoilt.discard(name)
     if (connection := _emptying.pop(name, None)) is not None:
         connection.close()
+    close_idle(name)
     server().drop_database(name)
 
 
@@ -89,7 +96,9 @@ def _empty(name: str) -> bool:
     try:
         if name not in _emptying:
             _emptying[name] = psycopg.connect(server().url(name), autocommit=True)
-        _emptying[name].execute(_EMPTY)
+        ours = _emptying[name]
+        ours.execute(_DISCONNECT, ([ours.info.backend_pid, *idle_processes(name)],))
+        ours.execute(_EMPTY)
     except psycopg.Error:
         return False
     return True

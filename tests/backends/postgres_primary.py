@@ -1,7 +1,7 @@
 """The suite with PostgreSQL as the primary: wherever a test opens a store of its own, in this process or in another, it
 gets a database instead of a file. `make test STORE=postgresql` asks for it.
 
-What is about SQLite's files, or about a store without any, is left out: `ELSEWHERE` says why.
+What is about SQLite's files, or about a store without any, or about no store, is left out: `ELSEWHERE` says why.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from postgres_connections import reuse_connections
 from postgres_databases import database_for, drop_databases, return_database, server, take_database
 
 import commonplace.stores.memory
@@ -23,8 +24,16 @@ from commonplace.wire.record import Clock, system_clock
 #: What the primary is not: stores beside it keep their copies in memory, as in the suite without a database.
 IN_MEMORY = commonplace.stores.memory.InMemory
 
-#: Tests that say something of another store, by the part of their name that says so.
+#: Tests that say something of another store or of none, by the part of their name that says so.
 ELSEWHERE: dict[str, str] = {
+    "redaction/test_scanner.py": "it reads texts and opens no store",
+    "redaction/test_registered_secrets.py": "it reads texts and opens no store",
+    "dialects/test_mrp_comments.py": "it reads texts and opens no store",
+    "serve/test_behind_proxy.py": "what a proxy does to addresses is not kept",
+    "serve/test_jwks.py": "keys of an issuer are not kept",
+    "serve/test_tls.py": "certificates are not kept",
+    "serve/test_mcp_node.py": "it looks at schemas and messages; test_mcp_clients.py keeps something",
+    "test_any_interleaving_shows_each_run_its_start_in_memory": "the one in SQLite does the same to a database",
     "entry_is_found_and_the_first_bad_one_named[plainly-insert]": "two entries of one number are in no table",
     "entry_is_found_and_the_first_bad_one_named[plainly-swap]": "rows have no order but their numbers",
     "outbox/test_store_names.py": "it names the primary, a file, and looks for a text in files",
@@ -84,6 +93,7 @@ def install() -> None:
     import server_process
     import tampering
 
+    reuse_connections()
     schema.PARTITIONS = 2  # how many there are changes nothing that is tested, and making all takes longer than a test
     commonplace.stores.sqlite.SqliteStore = DatabaseForFile  # type: ignore[misc, assignment]
     commonplace.stores.sqlite.open_url = open_url  # type: ignore[assignment]
