@@ -85,7 +85,5 @@ PRODUCTS = [
     Product("cognee", lambda folder: cognee_url(), needs("cognee", "Cognee")),
     Product("memorywire+http", lambda folder: f"memorywire+{commonplace_server().url}"),
 ]
-#: For `params` of a fixture. All of one product in one worker: it is started once.
-PARAMETERS = [
-    pytest.param(each, marks=pytest.mark.xdist_group(each.name.split()[0]), id=each.name) for each in PRODUCTS
-]
+#: For `params` of a fixture.
+PARAMETERS = [pytest.param(each, id=each.name) for each in PRODUCTS]

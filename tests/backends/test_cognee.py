@@ -26,7 +26,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.process,
     pytest.mark.filterwarnings("ignore"),
-    pytest.mark.xdist_group("cognee"),
     pytest.mark.timeout(900),
 ]
 SETTINGS = StoreSettings(embed=HashingEmbedder().embed, timeout=60)

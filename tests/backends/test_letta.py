@@ -28,7 +28,6 @@ pytestmark = [
     pytest.mark.skipif(letta_missing() is not None, reason=str(letta_missing())),
     pytest.mark.slow,
     pytest.mark.process,
-    pytest.mark.xdist_group("letta"),
     pytest.mark.timeout(900),
 ]
 SETTINGS = StoreSettings(embed=HashingEmbedder().embed, timeout=60)

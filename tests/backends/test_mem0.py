@@ -27,7 +27,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.process,
     pytest.mark.filterwarnings("ignore"),
-    pytest.mark.xdist_group("mem0"),
 ]
 
 

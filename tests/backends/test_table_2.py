@@ -39,7 +39,7 @@ def url_of(scheme: str, folder: Path) -> str:
     return cognee_url() if scheme == "cognee" else f"{scheme}://{folder}/kept"
 
 
-@pytest.mark.parametrize("scheme", [pytest.param(each, marks=pytest.mark.xdist_group(each)) for each in TABLE_2])
+@pytest.mark.parametrize("scheme", TABLE_2)
 def test_a_scheme_opens_a_store_that_declares_its_capabilities(scheme: str, tmp_path: Path) -> None:
     kind, capabilities = TABLE_2[scheme]
     assert set(capabilities.split()) <= kind.capabilities  # type: ignore[attr-defined]
