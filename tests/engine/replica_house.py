@@ -101,6 +101,10 @@ class House:
     def outbox(self) -> Any:
         return self.engine._core.outbox
 
+    async def settled(self) -> None:
+        """Until it is noted what the copies have; an answer comes as soon as they have it, a commit earlier."""
+        await self.outbox.join()
+
     async def waiting(self, copy: int = 0) -> dict[str, dict[str, Any]]:
         found = await self.primary.records("local", kind_of(self.copies[copy].name))
         return {r.key: r.value for r in found}

@@ -83,7 +83,9 @@ async def test_what_a_store_says_of_itself_breaks_no_operation(nonsense: str) ->
             await operation(h)
         copy.says = {}
         clock.advance(600_000)
+        await h.settled()
         await h.outbox.run_due()
+        await h.settled()
         assert await h.waiting() == {}
         assert await h.equal()
 

@@ -110,6 +110,7 @@ async def test_copies_of_a_keyword_only_memory_are_replaced_and_erased_by_id(tmp
         assert [m["content"] for m in (await theirs.list(agent_id=AGENT))["memories"]] == ["Alice is well"]
         await h.engine.forget(WHO, Forget(AGENT, [id], hard_delete=True))
         assert (await theirs.list(agent_id=AGENT))["memories"] == []
+        await h.settled()
         assert await h.waiting() == {}
     await theirs.close()
 

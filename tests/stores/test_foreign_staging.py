@@ -23,8 +23,11 @@ async def _set_policies(p: Pair, rules: list[dict[str, Any]]) -> None:
 
 
 async def _run_due(p: Pair) -> None:
+    outbox = (await p.ours.engine())._core.outbox
+    await outbox.join()  # what is still being noted is in hand, and so not due
     p.clock.advance(HOUR_MS)
-    await (await p.ours.engine())._core.outbox.run_due()
+    await outbox.run_due()
+    await outbox.join()
 
 
 async def _waiting(p: Pair) -> int:

@@ -397,6 +397,7 @@ async def test_an_altered_text_is_logged_once(caplog: pytest.LogCaptureFixture) 
     rogue = Rogue(clock, "rogue")
     async with house(clock=clock, stores=[rogue]) as h:
         mine = await h.remember("Alice drinks tea")
+        await h.settled()
         rogue.lies = [_candidate(mine, "Alice drinks poison")]
         for _ in range(3):
             await ask(h)

@@ -23,6 +23,7 @@ async def ask(h: House, **query: Any) -> Any:
 async def crowd(h: House) -> None:
     for n in range(30):
         await h.remember(f"office note number {n} about the fridge")
+    await h.settled()
 
 
 @pytest.mark.parametrize("fusion", ["rrf", "weighted", "max"])
@@ -48,6 +49,7 @@ async def test_what_a_store_has_and_does_not_name_gets_no_vote_of_it() -> None:
     async with house() as h:
         await crowd(h)
         answer = await h.remember(ANSWER)
+        await h.settled()
         search = h.copies[0].search
 
         async def silent(wanted: Any) -> Any:
@@ -58,6 +60,7 @@ async def test_what_a_store_has_and_does_not_name_gets_no_vote_of_it() -> None:
         # Also where something else waits for it: a record of one memory says nothing of another.
         h.copies[0].refuses = "unrelated"
         await h.remember("an unrelated remark")
+        await h.settled()
         assert answer not in {hit.memory.id for hit in (await ask(h, k=5, quorum=2)).hits}
 
 
@@ -91,8 +94,10 @@ async def test_what_is_delivered_only_after_the_store_has_looked_is_no_vote_agai
         await crowd(h)
         h.copies[0].refuses = "wifi"
         await h.remember(ANSWER)
+        await h.settled()
         h.copies[0].delivers = True  # type: ignore[attr-defined]
         found = await ask(h, k=5)
+        await h.settled()
         assert await h.waiting() == {}
         assert found.hits[0].memory.content == ANSWER
 
@@ -115,6 +120,7 @@ async def test_nothing_is_looked_up_where_nothing_waits() -> None:
     async with house() as h:
         await crowd(h)
         await h.remember(ANSWER)
+        await h.settled()
 
         async def never(*_: Any) -> Any:
             raise AssertionError("nothing waits")

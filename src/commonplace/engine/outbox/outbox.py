@@ -306,7 +306,13 @@ class Outbox:
         return await self._core.primary.record(tenant, kind_of(store), id) is not None
 
     async def join(self) -> None:
-        """Until what is being delivered is done."""
+        """Until what is being delivered is done, and again where it had changed meanwhile."""
+        await self._join_couriers()
+        while self._again:
+            await asyncio.wait(self._again)
+            await self._join_couriers()
+
+    async def _join_couriers(self) -> None:
         for courier in self._couriers.values():
             await courier.join()
 
@@ -319,8 +325,6 @@ class Outbox:
         with suppress(TimeoutError):
             async with asyncio.timeout(max((r.timeout for r in self.replicas), default=0.0) + 1):
                 await self.join()
-                while self._again:
-                    await asyncio.wait(self._again)
         for task in list(self._again):
             task.cancel()
         await self.replicas.close()
