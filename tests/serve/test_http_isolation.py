@@ -262,11 +262,13 @@ def marks(holding: AgentData) -> list[str]:
 
 
 def normal(answer: Answer, *private: str) -> tuple[int, str]:
-    """An answer without what the caller put into it, and without times and durations."""
+    """An answer without what the caller put into it, without times and durations, and without what the server does on
+    its own meanwhile."""
     text = answer.body.decode()
     for mark in private:
         text = text.replace(mark, "…")
     text = re.sub(r'"(latency_ms|stored_at|search_time_ms|processing_time_ms|duration_ms|at)":[\d.]+', "", text)
+    text = re.sub(r'"running":(true|false)|"last_run":(null|\{[^{}]*\})', "", text)
     return answer.status, re.sub(r'"(request_id|response_id|verify_id|timestamp|signature)":"[^"]*"', "", text)
 
 
