@@ -16,7 +16,7 @@ from commonplace import plugins
 from commonplace.config import Config, with_origin
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_embedder, open_recorded
-from commonplace.engine import Attachment, Engine, Settings
+from commonplace.engine import Attachment, Engine, Settings, require_whole
 from commonplace.engine.outbox.store_names import WantedName, assign_names, unused_name
 from commonplace.judges.base import open_judge
 from commonplace.stores.base import Primary, StoreSettings
@@ -54,6 +54,7 @@ async def open_engine(
         plugins.opener(copy.url)
     primary = store or plugins.open_store(config.store_url, clock, StoreSettings(config.index_mb, config.data))
     try:
+        await require_whole(primary)  # before anything is noted in it
         wanted = embedder or open_embedder(config.embedder)
         recorded = await primary.embedder()
         chosen, note = wanted, None

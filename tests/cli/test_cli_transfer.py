@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import stat
@@ -10,6 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from commonplace.engine.core import SYSTEM
+from commonplace.engine.transfer.migration_marks import MIGRATION, SOURCE
+from commonplace.stores.base import Record
+from commonplace.stores.sqlite import SqliteStore
 
 Cli = Callable[..., Any]
 
@@ -223,6 +229,48 @@ def test_a_store_is_moved_to_another_folder(cli: Cli, remember: Callable[..., st
     again = cli("migrate", "--from", str(data), "--to", there)
     assert again.code == 1
     assert "the target is not empty" in again.err
+
+
+@pytest.mark.timeout(60)  # a server that starts goes on
+@pytest.mark.parametrize("command", ["recall x", "remember x", "list", "export", "status", "migrate", "serve"])
+def test_a_store_that_is_half_moved_is_not_used(
+    cli: Cli, remember: Callable[..., str], data: Path, tmp_path: Path, command: str
+) -> None:
+    remember("Alice is allergic to peanuts")
+
+    async def mark() -> None:
+        store = SqliteStore(data / "commonplace.db")
+        await store.transact(SYSTEM, lambda tx: tx.put_record(Record(MIGRATION, SOURCE, {"begins": {}})))
+        await store.close()
+
+    asyncio.run(mark())
+    ends = ["--from", str(data), "--to", str(tmp_path / "on")] if command == "migrate" else []
+    refused = cli(*command.split(), *ends)
+    assert refused.code == 2
+    assert not (tmp_path / "on").exists()
+    assert "a migration into it has not come to its end" in refused.err
+    assert "run that `commonplace migrate` again" in refused.err
+
+
+def test_nothing_is_noted_in_a_store_that_is_half_moved(
+    cli: Cli, remember: Callable[..., str], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even under which names other stores have its copies."""
+    remember("Alice is allergic to peanuts")
+    database = data / "commonplace.db"
+
+    async def kinds(marks: bool) -> list[str]:
+        store = SqliteStore(database)
+        if marks:
+            await store.transact(SYSTEM, lambda tx: tx.put_record(Record(MIGRATION, SOURCE, {"begins": {}})))
+        found = sorted(await store.record_kinds(SYSTEM))
+        await store.close()
+        return found
+
+    before = asyncio.run(kinds(marks=True))
+    monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{database} sqlite://{tmp_path}/copy.db")
+    assert cli("list").code == 2
+    assert asyncio.run(kinds(marks=False)) == before
 
 
 def test_a_store_that_is_not_there_is_not_moved(cli: Cli, tmp_path: Path) -> None:

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from filled_store import fill_store
+from store_kinds import STORE
 
 from commonplace.embedders.hashing import HashingEmbedder
-from commonplace.engine import Decision, Draft
+from commonplace.engine import Decision, Draft, Engine
 from commonplace.engine.core import SYSTEM
 from commonplace.engine.lifecycle.scheduler import LEASE, LIFECYCLE
 from commonplace.engine.transfer import migration as module
-from commonplace.engine.transfer.migration import MIGRATION, Migration
+from commonplace.engine.transfer.migration import Migration
+from commonplace.engine.transfer.migration_marks import MIGRATION, check_target
 from commonplace.engine.transfer.store_digest import digest, plan_tenants
 from commonplace.stores.base import Record
 from commonplace.stores.memory import InMemory
-from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import WHO, FakeClock, Subject, open_subject
-from commonplace.wire.errors import Conflict, Unavailable
+from commonplace.wire.errors import Conflict, Unavailable, UnusableStore
 from commonplace.wire.record import EVERY_STATUS, Principal
 
 Change = Callable[[Subject], Awaitable[Any]]
+
+#: Every kind is moved from and moved to; what one does meanwhile does not depend on the other.
+MOVES = [(STORE, STORE)] if STORE else [("memory", "sqlite"), ("sqlite", "memory")]
+#: After how many steps of the target, and before how many of the source, something is done. A database takes ten times
+#: as long for a step: there one of each, for every change.
+STOPPED_AFTER = (16,) if STORE else (2, 6, 11, 16)
+CHANGED_AFTER = (6,) if STORE else (2, 6, 11)
+CHANGED_BEFORE_READ = ((16, 5),) if STORE else ((0, 2), (0, 4), (0, 5), (0, 6), (16, 1), (16, 5))
+pytestmark = pytest.mark.parametrize(("over", "target"), MOVES, indirect=True)
 
 
 async def first(s: Subject) -> str:
@@ -116,16 +125,6 @@ def filled(subject: Subject, run: Any) -> Subject:
     return subject
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Subject, Any]]:
-    clock = FakeClock()
-    clock.advance(86_400_000)
-    (tmp_path / "target").mkdir()
-    store: Any = InMemory(clock) if request.param == "memory" else SqliteStore(tmp_path / "target" / "c.db", clock)
-    with open_subject(store, clock) as pair:
-        yield pair
-
-
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BATCH", 2)
@@ -161,7 +160,7 @@ def interrupt(other: Subject, wait: Any, work: Any, calls_before: int, monkeypat
             wait(work)
 
 
-@pytest.mark.parametrize("calls_before", [2, 6, 11, 16])
+@pytest.mark.parametrize("calls_before", STOPPED_AFTER)
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_was_done_since_it_was_stopped(
     filled: Subject, run: Any, target: tuple[Subject, Any], change: str, calls_before: int,
@@ -175,7 +174,7 @@ def test_what_was_done_since_it_was_stopped(
     wait(require_same(filled, other))
 
 
-@pytest.mark.parametrize("after_calls", [2, 6, 11])
+@pytest.mark.parametrize("after_calls", CHANGED_AFTER)
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_is_done_while_it_runs(
     filled: Subject, target: tuple[Subject, Any], change: str, after_calls: int, monkeypatch: pytest.MonkeyPatch
@@ -197,7 +196,7 @@ def test_what_is_done_while_it_runs(
     wait(require_same(filled, other))
 
 
-@pytest.mark.parametrize(("stopped_after", "before_call"), [(0, 2), (0, 4), (0, 5), (0, 6), (16, 1), (16, 5)])
+@pytest.mark.parametrize(("stopped_after", "before_call"), CHANGED_BEFORE_READ)
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_is_done_while_the_plan_is_read(
     filled: Subject, target: tuple[Subject, Any], change: str, stopped_after: int, before_call: int,
@@ -271,6 +270,30 @@ def test_another_source_does_not_go_on_with_it(
             wait(migration(stranger, other).run())
     wait(migration(filled, other).run())
     wait(require_same(filled, other))
+
+
+def test_half_of_a_store_is_not_opened_as_one(
+    filled: Subject, target: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, wait = target
+    for _ in range(5):
+        interrupt(other, wait, migration(filled, other).run(), 1, monkeypatch)
+        with pytest.raises(UnusableStore, match="a migration into it has not come to its end"):
+            wait(Engine.open(other.store, HashingEmbedder(), clock=other.clock))
+    wait(migration(filled, other).run())
+    wait(wait(Engine.open(other.store, HashingEmbedder(), clock=other.clock)).close())
+
+
+def test_half_of_a_store_is_not_moved_on(
+    filled: Subject, target: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, wait = target
+    interrupt(other, wait, migration(filled, other).run(), 5, monkeypatch)
+    clock = FakeClock()
+    with open_subject(InMemory(clock), clock) as (third, go):
+        with pytest.raises(UnusableStore, match="a migration into it has not come to its end"):
+            go(migration(other, third).run())
+        assert go(check_target(third.store)) is False  # nothing was begun there
 
 
 def test_what_is_written_into_a_half_filled_target_is_noticed(

@@ -52,7 +52,8 @@ from commonplace.engine.runs.run_notes import RunNote as RunNote
 from commonplace.engine.runs.runs import BACKENDS as BACKENDS, Run as Run, check_secrets as check_secrets
 from commonplace.engine.tokens import Token as Token, authenticate as authenticate
 from commonplace.engine.transfer.imports import Outcome as Outcome, stated_already as stated_already
-from commonplace.engine.transfer.migration import Migration as Migration, check_target as check_target
+from commonplace.engine.transfer.migration import Migration as Migration
+from commonplace.engine.transfer.migration_marks import check_target as check_target, require_whole as require_whole
 from commonplace.engine.transfer.near_duplicates import NearDuplicates as NearDuplicates
 from commonplace.engine.transfer.store_digest import plan_tenants as plan_tenants
 from commonplace.engine.types import (

@@ -42,6 +42,7 @@ from commonplace.engine.runs.runs import Runs
 from commonplace.engine.tokens import Tokens
 from commonplace.engine.transfer.exports import Exports
 from commonplace.engine.transfer.imports import Imports
+from commonplace.engine.transfer.migration_marks import require_whole
 from commonplace.engine.types import NumberedPage, Query, RecallResult, SearchResult, Snapshot
 from commonplace.engine.upkeep.embedding_backlog import EmbeddingBacklog
 from commonplace.engine.upkeep.upkeep import Upkeep
@@ -109,6 +110,7 @@ class Engine(GovernedChanges):
         settings: Settings | None = None,
         replicas: Sequence[Attachment] = (),
     ) -> Engine:
+        await require_whole(primary)
         core = Core(primary, clock, settings, replicas)
         await core.use_embedder(embedder)
         await core.second.follow()

@@ -10,7 +10,7 @@ from commonplace import plugins
 from commonplace.config import DATABASE
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_recorded
-from commonplace.engine import Migration, check_target, plan_tenants
+from commonplace.engine import Migration, check_target, plan_tenants, require_whole
 from commonplace.stores.base import Primary, StoreSettings
 from commonplace.stores.optional import Progress, SecondVectors
 from commonplace.stores.urls import is_ephemeral
@@ -60,7 +60,9 @@ class StoreMove:
         self._target: Primary | None = None
 
     async def report(self) -> MigrationReport:
-        """What would be kept; makes nothing where the target is not there yet, and refuses one that holds anything."""
+        """What would be kept; makes nothing where the target is not there yet. Refuses one that holds anything, and a
+        source that is half of a store."""
+        await require_whole(self._source)
         if self._target is None and plugins.store_exists(self.target_url):
             await check_target(self._open_target())
         embedder = await self._embedder()

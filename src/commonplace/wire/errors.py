@@ -75,7 +75,7 @@ class OperatorActionRequired(Unavailable):
 
 
 class UnusableStore(OperatorActionRequired):
-    """A data file that must not be opened: damaged, or written by a newer version. It is left untouched."""
+    """A store that must not be opened: damaged, written by a newer version, or half of one. It is left untouched."""
 
 
 _BY_CODE = {kind.code: kind for kind in Fault.__subclasses__()}

@@ -10,7 +10,8 @@ from filled_store import fill_store
 
 from commonplace.engine.core import SYSTEM
 from commonplace.engine.lifecycle.scheduler import LEASE, LIFECYCLE
-from commonplace.engine.transfer.store_digest import MIGRATION, digest, plan_tenants
+from commonplace.engine.transfer.migration_marks import MIGRATION
+from commonplace.engine.transfer.store_digest import digest, plan_tenants
 from commonplace.stores.base import Record
 from commonplace.testing.subject import WHO, Subject
 

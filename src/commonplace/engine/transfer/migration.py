@@ -20,8 +20,16 @@ from commonplace.embedders.base import Embedder
 from commonplace.engine.checks import require_operator
 from commonplace.engine.core import SYSTEM, Core
 from commonplace.engine.ledger.audit import erased_ids
-from commonplace.engine.transfer.store_digest import (
+from commonplace.engine.transfer.migration_marks import (
     MIGRATION,
+    NAME_AN_EMPTY_ONE,
+    PROGRESS,
+    SOURCE,
+    check_target,
+    holds_anything,
+    require_whole,
+)
+from commonplace.engine.transfer.store_digest import (
     PAGE,
     TenantPlan,
     canonical_row,
@@ -40,13 +48,9 @@ from commonplace.wire.record import Memory, Principal
 T = TypeVar("T")
 Work = Callable[[Transaction], T]  # what a store runs in one transaction
 
-#: Keys of records in the target while a migration lasts: how far each tenant is, and of which store it is a copy.
-PROGRESS, SOURCE = "progress", "source"
 _BATCH = 128  # versions of one unit of work
 _FILLER_VERSIONS = 500  # after which a filler is erased and another begun
 _ATTEMPTS = 4  # to catch up with whoever writes to the source meanwhile
-_NOT_EMPTY = "the target is not empty, and a migration takes the place of everything in it"
-_NAME_AN_EMPTY_ONE = "name an empty one, or add to this one with `commonplace export` and `commonplace import`"
 
 
 class _ErasedMeanwhile(Exception):
@@ -103,22 +107,6 @@ class _Filler:
         return Record(MIGRATION, PROGRESS, known)
 
 
-async def check_target(target: Primary) -> bool:
-    """Whether a stopped migration goes on there; raises Conflict where it holds anything else."""
-    tenants = (SYSTEM, *await target.tenants())
-    if await target.record(SYSTEM, MIGRATION, SOURCE) is not None:
-        return True
-    if any([await target.record(tenant, MIGRATION, PROGRESS) is not None for tenant in tenants]):
-        return True  # by an earlier version, which did not note of what
-    if any([await _holds_anything(target, tenant) for tenant in tenants]):
-        raise Conflict(_NOT_EMPTY, hint=_NAME_AN_EMPTY_ONE)
-    return False
-
-
-async def _holds_anything(store: Primary, tenant: str) -> bool:
-    return await store.sequence(tenant) > 0 or (await store.audit_head(tenant))[0] > 0
-
-
 class Migration:
     """From one open store to another, which must be empty or hold a migration of the same source that was stopped."""
 
@@ -135,6 +123,7 @@ class Migration:
     async def run(self, progress: Progress | None = None) -> dict[str, Any]:
         """Copy everything that is not there yet, compare both stores, and say what was copied."""
         self._progress = progress or self._progress
+        await require_whole(self._source)
         resumed = self._again = await check_target(self._target)
         await self._note_source()
         await self._core.use_embedder(self._embedder)
@@ -305,10 +294,8 @@ class Migration:
                     return f"the {part} of {plan.tenant or 'the installation'}"
         planned = {plan.tenant for plan in plans}
         for tenant in await self._target.tenants():
-            if tenant not in planned and await _holds_anything(self._target, tenant):
-                raise Conflict(
-                    f"the target holds a tenant that the source has not: {tenant!r}", hint=_NAME_AN_EMPTY_ONE
-                )
+            if tenant not in planned and await holds_anything(self._target, tenant):
+                raise Conflict(f"the target holds a tenant that the source has not: {tenant!r}", hint=NAME_AN_EMPTY_ONE)
         return None
 
     async def _is_as_planned(self, plans: Sequence[TenantPlan]) -> bool:

@@ -15,11 +15,11 @@ from typing import Any
 from commonplace.engine.core import SYSTEM
 from commonplace.engine.lifecycle.scheduler import LEASE, LIFECYCLE
 from commonplace.engine.transfer.exports import stating_agents
+from commonplace.engine.transfer.migration_marks import MIGRATION
 from commonplace.stores.base import Primary, Reach, Record
 from commonplace.stores.optional import RecordKinds
 from commonplace.wire.record import EVERY_STATUS, Memory
 
-MIGRATION = "migration"  # the kind of records that a migration keeps in its target while it lasts
 PAGE = 500
 _REAL = ("confidence", "importance", "demotion")  # whole numbers come back from a column of these as 1.0
 
