@@ -31,6 +31,9 @@ def exit_code(fault_code: str) -> int:
     return FAILURE if fault_code in _BACKEND else MISTAKE
 
 
+_NO_HOME = "Could not determine home directory."  # what `Path.expanduser` says, in no class of its own
+
+
 def report(error: Exception, *, as_json: bool, program: str = "commonplace", args: Sequence[str] = ()) -> int:
     """Tell the user, and give the exit code."""
     if type(error).__name__ == "Abort":  # typer's word for Ctrl-C and for an input that ended
@@ -68,6 +71,8 @@ def describe(error: Exception) -> tuple[str, str, dict[str, Any]]:
         return "validation_error", _usage_sentence(error, usage()), {}
     if isinstance(error, UnicodeEncodeError):  # bytes of the command line that were no text
         return "validation_error", "an argument is not UTF-8 text", {}
+    if isinstance(error, RuntimeError) and str(error) == _NO_HOME:
+        return "validation_error", "a path begins with ~, and there is no such home folder", {}
     if isinstance(error, OSError) and error.strerror:
         about = f"{error.filename!s:.300}: " if error.filename else ""
         if error.errno == errno.ENAMETOOLONG:
