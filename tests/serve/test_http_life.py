@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,24 @@ def test_what_is_in_flight_is_finished(tmp_path: Path, number: int) -> None:
         ids = [result["id"] for result in answer.json["results"]]
         page = again.get("/v0/memories?agent_id=life&limit=1000").json["memories"]
         assert sorted(m["id"] for m in page) == sorted(ids)
+
+
+INTERRUPTED = """
+import signal, sys
+from pathlib import Path
+from commonplace.config import load
+from commonplace.serve.server import run
+run(load(data=Path(sys.argv[1]), port=0), lambda *_: signal.raise_signal(int(sys.argv[2])))
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)])
+def test_whoever_interrupts_a_start_is_heard(tmp_path: Path, number: int, code: int) -> None:
+    """Up to the last moment before it serves: it is about to say that it does."""
+    started = [sys.executable, "-c", INTERRUPTED, str(tmp_path), str(int(number))]
+    done = subprocess.run(started, env=environment(tmp_path), capture_output=True, timeout=SECONDS, check=False)
+    assert done.returncode == code, done.stderr
+    assert not list(tmp_path.glob("server*")), "nobody shares an embedder there any more"
 
 
 def _in_flight(server: ServerProcess) -> float:

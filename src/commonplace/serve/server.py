@@ -109,16 +109,27 @@ async def serve(config: Config, announce: Announce) -> None:
             ready = asyncio.create_task(make_ready(context))
             engine.start_lifecycle()
             telling = asyncio.create_task(webhook.run()) if webhook is not None else None
-            announce(url, context.authenticator.is_open)
-            advertisement.publish(_reachable(url))
-            await server.serve(sockets=[sock])
-            for task in filter(None, (ready, telling)):
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
-            end_traces()
+            try:
+                announce(url, context.authenticator.is_open)
+                advertisement.publish(_reachable(url))
+                _leave_signals_to_server()
+                await server.serve(sockets=[sock])
+            finally:
+                advertisement.withdraw()
+                for task in filter(None, (ready, telling)):
+                    task.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await task
+                end_traces()
         finally:
             await engine.close()
+
+
+def _leave_signals_to_server() -> None:
+    """uvicorn raises the signal again once it has stopped; by then there is nothing left for it to end. Not before it
+    listens to them: whoever interrupts a start would not be heard."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
 
 
 def uvicorn_config(app: Any, config: Config, **options: Any) -> uvicorn.Config:
@@ -158,9 +169,8 @@ def _server(context: AppContext, advertisement: Advertisement) -> uvicorn.Server
 
 def run(config: Config, announce: Announce, *, log_level: str = "info") -> None:
     telemetry.configure_logs(log_level)
-    # uvicorn raises the signal again once it has stopped; by then there is nothing left for it to end.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
+    # While it starts; the first process of a container is not ended by a signal that it does not handle.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     gc.enable()  # commands run without; a server lives longer
     # A thread back from SQLite or numpy waits this long before it may ask for the interpreter, many times in a recall.
     sys.setswitchinterval(0.001)
