@@ -16,7 +16,7 @@ from searched_entries import ASKED, entries, reaches
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Draft
-from commonplace.stores.base import Entry, Reach, Search
+from commonplace.stores.base import Candidate, Entry, Reach, Search
 from commonplace.stores.memory import InMemory
 from commonplace.stores.postgres import search as postgres_search
 from commonplace.stores.postgres.connections import Session
@@ -194,6 +194,58 @@ def test_the_best_of_a_small_scope_are_those_of_a_scan_of_everything() -> None:
                     found = [run(store.search(search)) for store in (plain, indexed)]
                     best = [[c.keyword if vector is None else c.dense for c in each] for each in found]
                     assert best[0] == pytest.approx(best[1], abs=1e-4), (asked, limit)
+
+
+@pytest.mark.parametrize("together", [1, 40, 2000])
+def test_many_small_scopes_are_searched_together_and_each_as_if_alone(
+    monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    """Each has its own statistics and its own best; what has expired, or a filter keeps out, takes nobody's place."""
+    monkeypatch.setattr(postgres_search, "TOGETHER", together)
+    embedder, made = HashingEmbedder(16), _with_common_words()
+    for n, entry in enumerate(made):
+        memory = entry.memory
+        memory.agent_id, memory.user_id = f"agent{(n * n) % 37}", f"u{n % 3}"
+        memory.expires_at = 5 if n % 50 == 3 else None
+        made[n] = Entry(memory, embedder.embed([memory.content, f"zebra {n}"][: 1 + n % 2]), entry.terms, 1)
+    agents = tuple(f"agent{n}" for n in range(37))
+    with opened() as (indexed, run):
+        plain = InMemory(FakeClock(1))
+        for store in (plain, indexed):
+            run(store.adopt_embedder("hashing-16", 16))
+            run(store.put(made))
+        statements: list[str] = []
+        counts: list[int] = []
+        rows = Session.rows
+        monkeypatch.setattr(Session, "rows", lambda *args: statements.append(args[1]) or rows(*args))
+        for asked in _ASKED:
+            vector = embedder.embed([asked])[0]
+            for where in ((), (Condition(("user_id",), "eq", "u1"),)):
+                for now in (1, 5):
+                    for text, near in ((asked, None), (None, vector), (asked, vector)):
+                        together_asked, *alone = [
+                            Search(Reach("local", those, where, now=now), text, near, limit=3)
+                            for those in (agents, *((agent,) for agent in agents))
+                        ]
+                        statements.clear()
+                        found = run(indexed.search(together_asked))
+                        counts.append(len(statements))
+                        # A scope's statistics are of all that is in it, also of what has expired or is filtered out.
+                        oracle = plain if text is None or (now == 1 and not where) else indexed
+                        expected = [each for one in alone for each in run(oracle.search(one))]
+                        assert {c.memory.expires_at for c in found} <= ({None, 5} if now == 1 else {None})
+                        assert _by_agent(found) == pytest.approx(_by_agent(expected), abs=1e-3), (asked, where, now)
+        if together == 2000:
+            assert max(counts) <= 9  # of everything, and once more of the scopes in which something had expired
+
+
+def _by_agent(found: list[Candidate]) -> dict[str, float]:
+    """Of each agent's candidates in their order what each leg is worth."""
+    worth: dict[str, float] = {}
+    for n, c in enumerate(sorted(found, key=lambda c: (c.memory.agent_id, c.dense or 0, c.keyword or 0))):
+        for leg, score in (("dense", c.dense), ("keyword", c.keyword)):
+            worth[f"{c.memory.agent_id} {n} {leg}"] = -1.0 if score is None else score
+    return worth
 
 
 def test_a_scope_that_grows_large_gets_its_graph_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,14 +1,13 @@
 """The search: each leg names the best it finds in the tables, and these few are scored exactly from their rows.
 
-By meaning, a scope's vectors are compared one by one while they are few, and by an HNSW graph of that scope alone when
-they are many (see `vector_indexes`). By words, BM25 is added up from the postings: here, from those of a small scope,
-which cost the database less to send than to sort, and by the database in a large one, as MaxScore does: only of
+Small scopes are read whole, several by one statement (see `small_scopes`). In a large one, by meaning an HNSW graph of
+it alone is asked (see `vector_indexes`), and by words BM25 is added up by the database, as MaxScore does: only of
 memories that have one of the rarer words, where no other can be among the best.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from commonplace.stores.base import Candidate, Reach, Search, StaleGeneration, V
 from commonplace.stores.postgres import queries
 from commonplace.stores.postgres.connections import Rows, Session, StorePart, read
 from commonplace.stores.postgres.found_by import halfvec
+from commonplace.stores.postgres.small_scopes import Scope, ScopeFindings, SmallScopes, nearest
 from commonplace.stores.postgres.sql_where import reach_sql
 from commonplace.stores.row_format import MEMORY_FIELDS, to_memory
 from commonplace.stores.row_search import late_scores, rank_rows
@@ -27,6 +27,8 @@ from commonplace.stores.vector_cells import tokens_of, vectors_of
 
 #: Up to so many memories of a scope are compared one by one, also where a filter leaves no more of a larger one.
 EXACT = 10_000
+#: So many of several small scopes are looked at together: their rows are in memory at once.
+TOGETHER = 2_000
 #: Beyond what is asked for: vectors are searched at half precision, and several may be of one memory.
 _SPARE = 8
 _MOST_SCANNED = 100_000  # of a graph's nodes, where a filter passes few
@@ -42,13 +44,6 @@ _CONTAINING = """
 SELECT w.term, (SELECT count(*) FROM postings p WHERE p.scope_id = %s AND p.term = w.term)
 FROM unnest(%s::bigint[]) AS w(term)
 """
-#: Each word with the numbers of the memories that have it, and the codes of how they do, in the same order.
-_POSTINGS = """
-SELECT w.term, p.mids, p.codes FROM unnest(%s::bigint[]) AS w(term) CROSS JOIN LATERAL (
-  SELECT string_agg(int8send(mid), '') AS mids, string_agg(int2send(code), '') AS codes
-  FROM postings WHERE scope_id = %s AND term = w.term) p
-WHERE p.mids IS NOT NULL
-"""
 _BY_WORDS = """
 WITH w AS MATERIALIZED (SELECT * FROM unnest(%s::bigint[], %s::float8[]) AS w(term, idf)) {rare}
 SELECT p.mid, sum(w.idf * (%s::float8[])[p.code + 1]) AS score
@@ -59,19 +54,11 @@ _RARE = ", rare AS MATERIALIZED (SELECT DISTINCT mid FROM postings WHERE scope_i
 #: A word that more than one in so many memories have is common.
 _COMMON = 16
 _JOIN = "JOIN memories m ON m.mid = p.mid LEFT JOIN recalls r ON r.mid = m.mid WHERE {seen}"
-#: Sent as they come: sorting them costs the database more than sending them, and no graph is asked without an order.
+#: Sent as they come: no graph is asked without an order.
 _ONE_BY_ONE = """
 SELECT string_agg(int8send(p.mid), ''), string_agg(float8send(p.embedding <#> %s::text::halfvec), '')
 FROM {table} p {join}
 """
-
-
-@dataclass(slots=True, frozen=True)
-class _Scope:
-    id: int
-    documents: int
-    words: int
-    graphs: Sequence[str]  # the tables of parts that have one of this scope
 
 
 @dataclass(slots=True, frozen=True)
@@ -129,19 +116,81 @@ def _search(db: Session, search: Search) -> list[Candidate]:
     if not _is_indexed(reach):
         return _search_the_past(db, view, search, terms)
     names = list(reach.agents)
-    scopes = [_Scope(*row) for row in db.rows(_SCOPES, (reach.tenant, names, names))]
-    return [found for scope in scopes if scope.documents for found in _search_scope(db, view, scope, search, terms)]
+    scopes = [Scope(*row) for row in db.rows(_SCOPES, (reach.tenant, names, names))]
+    return [found for group in _groups(scopes) for found in _search_group(db, view, group, search, terms)]
 
 
-def _search_scope(db: Session, view: _View, scope: _Scope, search: Search, terms: Sequence[int]) -> list[Candidate]:
+def _groups(scopes: Iterable[Scope]) -> Iterator[list[Scope]]:
+    """Small ones together, as long as they are not too much; each large one alone."""
+    group, documents = list[Scope](), 0
+    for scope in scopes:
+        if group and documents + scope.documents > min(TOGETHER, EXACT):
+            yield group
+            group, documents = [], 0
+        if scope.documents:
+            group.append(scope)
+            documents += scope.documents
+    if group:
+        yield group
+
+
+def _search_group(
+    db: Session, view: _View, scopes: Sequence[Scope], search: Search, terms: Sequence[int]
+) -> list[Candidate]:
     # What has expired is rare: the legs look at rows only where there are conditions, or where some had expired.
-    for checked in (bool(search.reach.where), True):
-        legs = _Legs(db, view, scope, search, checked)
-        containing, found = legs.by_words(terms)
-        found |= legs.by_meaning()
-        rows = _rows(db, view, search.reach, [scope.id], sorted(found))
-        if checked or len(rows) == len(found):
-            break
+    candidates, checked = list[Candidate](), bool(search.reach.where)
+    while scopes:
+        found = _find(db, view, scopes, search, terms, checked)
+        rows = _rows_by_scope(db, view, search.reach, found)
+        again: list[Scope] = []
+        for scope in scopes:
+            if not checked and len(rows[scope.id]) < len(found[scope.id].mids):
+                again.append(scope)
+            else:
+                candidates += _rank(view, scope, found[scope.id].containing, rows[scope.id], search, terms)
+        scopes, checked = again, True
+    return candidates
+
+
+def _find(
+    db: Session, view: _View, scopes: Sequence[Scope], search: Search, terms: Sequence[int], checked: bool
+) -> dict[int, ScopeFindings]:
+    vectors = _searched_tables(view, search)
+    wanted = (search.limit if search.tokens is None else max(search.depth, search.limit)) + _SPARE
+    if scopes[0].documents <= EXACT:
+        small = SmallScopes(db, scopes, wanted, search.reach if checked else None)
+        small.by_words(terms)
+        small.by_meaning(vectors)
+        return small.found
+    (large,) = scopes
+    legs = _Legs(db, large, search.reach, wanted, checked)
+    containing, found = legs.by_words(terms)
+    for table, vector in vectors.items():
+        found |= legs.by_meaning(table, vector)
+    return {large.id: ScopeFindings(containing, found)}
+
+
+def _searched_tables(view: _View, search: Search) -> dict[str, Vectors]:
+    """The tables of parts, each with what is looked for in it."""
+    found: dict[str, Vectors] = {}
+    if search.vector is not None and view.dimension == len(search.vector):
+        found[f"parts_{view.generation}"] = search.vector
+    if search.second is not None and view.second_dimension == len(search.second):
+        found["second_parts"] = search.second
+    return found
+
+
+def _rows_by_scope(db: Session, view: _View, reach: Reach, found: Mapping[int, ScopeFindings]) -> dict[int, Rows]:
+    owners = {mid: scope for scope, each in found.items() for mid in each.mids}
+    rows: dict[int, Rows] = {scope: [] for scope in found}
+    for row in _rows(db, view, reach, list(found), sorted(owners)):
+        rows[owners[row[_WIDTH]]].append(row)
+    return rows
+
+
+def _rank(
+    view: _View, scope: Scope, containing: dict[int, int], rows: Rows, search: Search, terms: Sequence[int]
+) -> list[Candidate]:
     derived = [(row[_WIDTH + 1], vectors_of(row[_WIDTH + 2], view.dimension)) for row in rows]
     second = None
     if search.second is not None:
@@ -156,13 +205,12 @@ def _search_scope(db: Session, view: _View, scope: _Scope, search: Search, terms
 
 
 class _Legs:
-    """The numbers of the memories that each leg finds best in one scope."""
+    """The numbers of the memories that each leg finds best in one large scope."""
 
-    def __init__(self, db: Session, view: _View, scope: _Scope, search: Search, checked: bool) -> None:
-        self._db, self._view, self._scope, self._search = db, view, scope, search
-        self._depth = search.limit if search.tokens is None else max(search.depth, search.limit)
+    def __init__(self, db: Session, scope: Scope, reach: Reach, wanted: int, checked: bool) -> None:
+        self._db, self._scope, self._reach, self._wanted = db, scope, reach, wanted
         self._checked = checked  # whether rows are looked at, so that only what is in reach counts
-        seen, self._values = reach_sql(search.reach)
+        seen, self._values = reach_sql(reach)
         self._join = _JOIN.format(seen=seen) if checked else ""
         if not checked:
             self._values = []
@@ -172,36 +220,18 @@ class _Legs:
         if not terms:
             return {}, set()
         signed = np.array(terms, np.uint64).view(np.int64).tolist()
-        if not self._checked and self._scope.documents <= EXACT:
-            return self._by_postings(dict(zip(signed, terms, strict=True)))
         counted: dict[int, int] = dict(self._db.rows(_CONTAINING, (self._scope.id, signed)))
         containing = {term: counted[held] for term, held in zip(terms, signed, strict=True) if counted[held]}
         held = [term for term in signed if counted[term]]
         return containing, self._best_by_words(held, counted) if held else set()
 
-    def _by_postings(self, terms: Mapping[int, int]) -> tuple[dict[int, int], set[int]]:
-        """As `by_words`, for terms by how the database has them, in a small scope of which everything is in reach."""
-        impacts = text.impact_table(self._scope.words / max(self._scope.documents, 1))
-        containing, all_mids, all_scores = {}, [], []
-        for term, sent, codes in self._db.rows(_POSTINGS, (list(terms), self._scope.id)):
-            mids = np.frombuffer(sent, ">i8")
-            containing[terms[term]] = len(mids)
-            all_mids.append(mids)
-            all_scores.append(text.idf(self._scope.documents, len(mids)) * impacts[np.frombuffer(codes, ">i2")])
-        if not all_mids:
-            return {}, set()
-        mids, places = np.unique(np.concatenate(all_mids), return_inverse=True)
-        scores = np.bincount(places, np.concatenate(all_scores))
-        best = np.lexsort((mids, -scores))[: self._depth + _SPARE]
-        return containing, set(mids[best].tolist())
-
     def _best_by_words(self, terms: list[int], counted: Mapping[int, int]) -> set[int]:
-        documents, wanted = self._scope.documents, self._depth + _SPARE
+        documents, wanted = self._scope.documents, self._wanted
         impacts = text.impact_table(self._scope.words / max(documents, 1)).tolist()
         idf = [text.idf(documents, counted[term]) for term in terms]
         common = [counted[term] * _COMMON > documents for term in terms]
         rare = [term for term, often in zip(terms, common, strict=True) if not often]
-        if rare and len(rare) < len(terms) and documents > EXACT:
+        if rare and len(rare) < len(terms):
             found = self._scored_by_words(terms, idf, impacts, wanted, rare)
             # The upper bound of any memory without a rare word: above it nobody was missed.
             max_common_score = max(impacts) * sum(value for value, often in zip(idf, common, strict=True) if often)
@@ -219,16 +249,8 @@ class _Legs:
         sql = _BY_WORDS.format(rare=those, among=among, join=self._join)
         return self._db.rows(sql, (terms, idf, *of_rare, impacts, self._scope.id, *self._values, wanted))
 
-    def by_meaning(self) -> set[int]:
-        search, view, found = self._search, self._view, set()
-        if search.vector is not None and view.dimension == len(search.vector):
-            found |= self._nearest(f"parts_{view.generation}", search.vector)
-        if search.second is not None and view.second_dimension == len(search.second):
-            found |= self._nearest("second_parts", search.second)
-        return found
-
-    def _nearest(self, table: str, vector: Vectors) -> set[int]:
-        if table not in self._scope.graphs or self._scope.documents <= EXACT:
+    def by_meaning(self, table: str, vector: Vectors) -> set[int]:
+        if table not in self._scope.graphs:
             return self._one_by_one(table, vector)
         if self._checked and (few := self._few_in_reach()) is not None:
             return self._one_by_one(table, vector, few)
@@ -245,22 +267,19 @@ class _Legs:
         sent, distances = self._db.one(_ONE_BY_ONE.format(table=table, join=join), values)
         if sent is None:
             return set()
-        compared = np.frombuffer(sent, ">i8")
-        nearest = compared[np.lexsort((compared, np.frombuffer(distances, ">f8")))]
-        _, first = np.unique(nearest, return_index=True)  # of several vectors of one memory the nearest counts
-        return set(nearest[np.sort(first)[: self._depth + _SPARE]].tolist())
+        return nearest(np.frombuffer(sent, ">i8"), np.frombuffer(distances, ">f8"), self._wanted)
 
     def _few_in_reach(self) -> list[int] | None:
         """All that the filter passes; None when they are too many to compare one by one."""
-        seen, values = reach_sql(self._search.reach)
+        seen, values = reach_sql(self._reach)
         sql = f"SELECT m.mid FROM memories m LEFT JOIN recalls r ON r.mid = m.mid WHERE m.scope_id = %s AND {seen}"
         found = [mid for (mid,) in self._db.rows(f"{sql} LIMIT %s", (self._scope.id, *values, EXACT + 1))]
         return None if len(found) > EXACT else found
 
     def _by_graph(self, table: str, vector: Vectors) -> set[int]:
-        wanted = 2 * self._depth + _SPARE
+        wanted = 2 * self._wanted - _SPARE
         ahead = {
-            "hnsw.ef_search": min(max(4 * self._depth, 200), 1000),
+            "hnsw.ef_search": min(max(4 * (self._wanted - _SPARE), 200), 1000),
             "hnsw.max_scan_tuples": _MOST_SCANNED,
             # The planner does not know what a graph is for: anything but it would sort every row.
             "enable_seqscan": "off",
@@ -283,7 +302,7 @@ class _Legs:
         found = self._db.rows(sql, (*self._values, halfvec(vector), wanted))
         for name in ahead:
             self._db.execute(f"SET LOCAL {name} TO DEFAULT")
-        return set(list(dict.fromkeys(mid for (mid,) in found))[: self._depth + _SPARE])
+        return set(list(dict.fromkeys(mid for (mid,) in found))[: self._wanted])
 
 
 def _rows(db: Session, view: _View, reach: Reach, scopes: Sequence[int], mids: Sequence[int]) -> Rows:
