@@ -64,7 +64,8 @@ class Encoder(OnnxEmbedder):
         vectors = np.concatenate([self._run(session, [own], ["embedding"])[0] for own in ids])
         if np.abs((vectors @ vectors.T)[np.triu_indices(len(vectors), 1)] - _COSINES).max() <= _TOLERANCE:
             return session
-        log.warning("this processor is not exact in int8: the encoder adds up more widely, which takes longer")
+        # Nothing that whoever types a command could change: a server's log says it.
+        log.info("this processor is not exact in int8: the encoder adds up more widely, which takes longer")
         return load_session(model, self.name, threads=1, wide_sums=True)
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
