@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +19,7 @@ from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Draft
 from commonplace.stores.base import Candidate, Entry, Reach, Search
 from commonplace.stores.memory import InMemory
-from commonplace.stores.postgres import search as postgres_search
+from commonplace.stores.postgres import schema, search as postgres_search
 from commonplace.stores.postgres.connections import Session
 from commonplace.stores.postgres.store import PostgresStore
 from commonplace.stores.postgres.vector_indexes import build_indexes
@@ -196,47 +197,74 @@ def test_the_best_of_a_small_scope_are_those_of_a_scan_of_everything() -> None:
                     assert best[0] == pytest.approx(best[1], abs=1e-4), (asked, limit)
 
 
-@pytest.mark.parametrize("together", [1, 40, 2000])
-def test_many_small_scopes_are_searched_together_and_each_as_if_alone(
-    monkeypatch: pytest.MonkeyPatch, together: int
-) -> None:
+def test_many_small_scopes_are_searched_together_and_each_as_if_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has its own statistics and its own best; what has expired, or a filter keeps out, takes nobody's place."""
-    monkeypatch.setattr(postgres_search, "TOGETHER", together)
     embedder, made = HashingEmbedder(16), _with_common_words()
     for n, entry in enumerate(made):
         memory = entry.memory
-        memory.agent_id, memory.user_id = f"agent{(n * n) % 37}", f"u{n % 3}"
+        memory.agent_id, memory.user_id = f"agent{(n * n) % 13}", f"u{n % 3}"
         memory.expires_at = 5 if n % 50 == 3 else None
         made[n] = Entry(memory, embedder.embed([memory.content, f"zebra {n}"][: 1 + n % 2]), entry.terms, 1)
-    agents = tuple(f"agent{n}" for n in range(37))
+    agents = tuple(f"agent{n}" for n in range(13))  # some have nothing
     with opened() as (indexed, run):
         plain = InMemory(FakeClock(1))
         for store in (plain, indexed):
             run(store.adopt_embedder("hashing-16", 16))
             run(store.put(made))
         statements: list[str] = []
-        counts: list[int] = []
         rows = Session.rows
         monkeypatch.setattr(Session, "rows", lambda *args: statements.append(args[1]) or rows(*args))
-        for asked in _ASKED:
+        user = (Condition(("user_id",), "eq", "u1"),)
+        for asked, where, now in itertools.product(_ASKED, ((), user), (1, 5)):
             vector = embedder.embed([asked])[0]
-            for where in ((), (Condition(("user_id",), "eq", "u1"),)):
-                for now in (1, 5):
-                    for text, near in ((asked, None), (None, vector), (asked, vector)):
-                        together_asked, *alone = [
-                            Search(Reach("local", those, where, now=now), text, near, limit=3)
-                            for those in (agents, *((agent,) for agent in agents))
-                        ]
-                        statements.clear()
-                        found = run(indexed.search(together_asked))
-                        counts.append(len(statements))
-                        # A scope's statistics are of all that is in it, also of what has expired or is filtered out.
-                        oracle = plain if text is None or (now == 1 and not where) else indexed
-                        expected = [each for one in alone for each in run(oracle.search(one))]
-                        assert {c.memory.expires_at for c in found} <= ({None, 5} if now == 1 else {None})
-                        assert _by_agent(found) == pytest.approx(_by_agent(expected), abs=1e-3), (asked, where, now)
-        if together == 2000:
-            assert max(counts) <= 9  # of everything, and once more of the scopes in which something had expired
+            for text, near in ((asked, None), (None, vector), (asked, vector)):
+                together, *alone = [
+                    Search(Reach("local", those, where, now=now), text, near, limit=3)
+                    for those in (agents, *((agent,) for agent in agents))
+                ]
+                # A scope's statistics are of all that is in it, also of what has expired or is filtered out.
+                oracle = plain if text is None or (now == 1 and not where) else indexed
+                expected = _by_agent([each for one in alone for each in run(oracle.search(one))])
+                for documents in (1, 200, 2000):
+                    monkeypatch.setattr(postgres_search, "GROUP_DOCUMENTS", documents)
+                    statements.clear()
+                    found = run(indexed.search(together))
+                    assert {c.memory.expires_at for c in found} <= ({None, 5} if now == 1 else {None})
+                    assert _by_agent(found) == pytest.approx(expected, abs=1e-3), (asked, where, now, documents)
+                assert len(statements) <= 9  # of everything, and once more of the scopes in which something had expired
+
+
+def test_small_scopes_are_not_looked_for_among_all_that_a_large_one_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who shares a partition with a large one, perhaps of another tenant, does not wait for it. The planner knows how
+    large each is."""
+    monkeypatch.setattr(schema, "PARTITIONS", 1)
+    embedder, small, plans, rows = HashingEmbedder(16), ("small", "smaller"), list[str](), Session.rows
+
+    def explained(self: Session, sql: str, values: Any = ()) -> Any:
+        if "parts_1" in sql:
+            plans.extend(line for (line,) in rows(self, f"EXPLAIN {sql}", values))
+        return rows(self, sql, values)
+
+    with opened() as (store, run):
+        run(store.adopt_embedder("hashing-16", 16))
+        for agent in small:
+            own = [Memory(f"{agent}-{n}", "local", agent, "semantic", f"tea {n}") for n in range(5)]
+            run(store.put([Entry(memory, embedder.embed(["tea"]), b"", 1) for memory in own]))
+        _add_large_scope(store)
+        monkeypatch.setattr(Session, "rows", explained)
+        found = run(store.search(Search(Reach("local", small), None, embedder.embed(["tea"])[0], limit=3)))
+    assert {c.memory.agent_id for c in found} == set(small)
+    assert plans
+    assert "Seq Scan" not in "\n".join(plans)
+
+
+def _add_large_scope(store: PostgresStore) -> None:
+    with psycopg.connect(**store._readers._address.parameters, autocommit=True) as db:
+        db.execute(
+            "INSERT INTO parts_1 SELECT 0, n, 0, p.embedding FROM generate_series(1, 30000) n "
+            "CROSS JOIN (SELECT embedding FROM parts_1 LIMIT 1) p"
+        )
+        db.execute("ANALYZE parts_1")
 
 
 def _by_agent(found: list[Candidate]) -> dict[str, float]:

@@ -27,8 +27,8 @@ from commonplace.stores.vector_cells import tokens_of, vectors_of
 
 #: Up to so many memories of a scope are compared one by one, also where a filter leaves no more of a larger one.
 EXACT = 10_000
-#: So many of several small scopes are looked at together: their rows are in memory at once.
-TOGETHER = 2_000
+#: Up to so many memories of several small scopes are searched by one statement: what it sends is in memory at once.
+GROUP_DOCUMENTS = 2_000
 #: Beyond what is asked for: vectors are searched at half precision, and several may be of one memory.
 _SPARE = 8
 _MOST_SCANNED = 100_000  # of a graph's nodes, where a filter passes few
@@ -121,10 +121,11 @@ def _search(db: Session, search: Search) -> list[Candidate]:
 
 
 def _groups(scopes: Iterable[Scope]) -> Iterator[list[Scope]]:
-    """Small ones together, as long as they are not too much; each large one alone."""
+    """Those that have anything: small ones together, as long as they are not too much; each large one alone."""
     group, documents = list[Scope](), 0
     for scope in scopes:
-        if group and documents + scope.documents > min(TOGETHER, EXACT):
+        # In a group of several nothing is large, whatever the two limits are.
+        if group and documents + scope.documents > min(GROUP_DOCUMENTS, EXACT):
             yield group
             group, documents = [], 0
         if scope.documents:
@@ -156,14 +157,14 @@ def _find(
     db: Session, view: _View, scopes: Sequence[Scope], search: Search, terms: Sequence[int], checked: bool
 ) -> dict[int, ScopeFindings]:
     vectors = _searched_tables(view, search)
-    wanted = (search.limit if search.tokens is None else max(search.depth, search.limit)) + _SPARE
+    depth = search.limit if search.tokens is None else max(search.depth, search.limit)
     if scopes[0].documents <= EXACT:
-        small = SmallScopes(db, scopes, wanted, search.reach if checked else None)
+        small = SmallScopes(db, scopes, depth + _SPARE, search.reach if checked else None)
         small.by_words(terms)
         small.by_meaning(vectors)
         return small.found
     (large,) = scopes
-    legs = _Legs(db, large, search.reach, wanted, checked)
+    legs = _Legs(db, large, search.reach, depth, checked)
     containing, found = legs.by_words(terms)
     for table, vector in vectors.items():
         found |= legs.by_meaning(table, vector)
@@ -207,8 +208,9 @@ def _rank(
 class _Legs:
     """The numbers of the memories that each leg finds best in one large scope."""
 
-    def __init__(self, db: Session, scope: Scope, reach: Reach, wanted: int, checked: bool) -> None:
-        self._db, self._scope, self._reach, self._wanted = db, scope, reach, wanted
+    def __init__(self, db: Session, scope: Scope, reach: Reach, depth: int, checked: bool) -> None:
+        self._db, self._scope, self._reach = db, scope, reach
+        self._depth, self._wanted = depth, depth + _SPARE
         self._checked = checked  # whether rows are looked at, so that only what is in reach counts
         seen, self._values = reach_sql(reach)
         self._join = _JOIN.format(seen=seen) if checked else ""
@@ -277,9 +279,9 @@ class _Legs:
         return None if len(found) > EXACT else found
 
     def _by_graph(self, table: str, vector: Vectors) -> set[int]:
-        wanted = 2 * self._wanted - _SPARE
+        wanted = 2 * self._depth + _SPARE
         ahead = {
-            "hnsw.ef_search": min(max(4 * (self._wanted - _SPARE), 200), 1000),
+            "hnsw.ef_search": min(max(4 * self._depth, 200), 1000),
             "hnsw.max_scan_tuples": _MOST_SCANNED,
             # The planner does not know what a graph is for: anything but it would sort every row.
             "enable_seqscan": "off",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 import numpy as np
 
@@ -35,21 +34,17 @@ class ScopeFindings:
     mids: set[int] = field(default_factory=set)
 
 
-#: Of one scope the partition is known before anything is read; of several each is looked up.
-_ONE, _SEVERAL = "(SELECT %s::integer AS id) s", "unnest(%s::integer[]) AS s(id)"
+#: The partition of one scope is known before anything is read. Several are named by their numbers, too, and not joined:
+#: the planner would take a scope that it does not know for one as large as the others of its partition, and read all.
+_ONE, _SEVERAL = "scope_id = %s", "scope_id = ANY(%s::integer[])"
 #: By scope, each word with the numbers of the memories that have it, and the codes of how they do, in the same order.
 _POSTINGS = """
-SELECT s.id, w.term, p.mids, p.codes FROM {scopes} CROSS JOIN unnest(%s::bigint[]) AS w(term) CROSS JOIN LATERAL (
-  SELECT string_agg(int8send(mid), '') AS mids, string_agg(int2send(code), '') AS codes
-  FROM postings WHERE scope_id = s.id AND term = w.term) p
-WHERE p.mids IS NOT NULL
+SELECT scope_id, term, string_agg(int8send(mid), ''), string_agg(int2send(code), '')
+FROM postings WHERE {scopes} AND term = ANY(%s::bigint[]) GROUP BY scope_id, term
 """
 _DISTANCES = """
-SELECT s.id, p.mids, p.distances FROM {scopes} CROSS JOIN LATERAL (
-  SELECT string_agg(int8send(mid), '') AS mids,
-    string_agg(float8send(embedding <#> %s::text::halfvec), '') AS distances
-  FROM {table} WHERE scope_id = s.id) p
-WHERE p.mids IS NOT NULL
+SELECT scope_id, string_agg(int8send(mid), ''), string_agg(float8send(embedding <#> %s::text::halfvec), '')
+FROM {table} WHERE {scopes} GROUP BY scope_id
 """
 _IN_REACH = (
     "SELECT string_agg(int8send(m.mid), '') FROM memories m LEFT JOIN recalls r ON r.mid = m.mid "
@@ -63,9 +58,8 @@ class SmallScopes:
     def __init__(self, db: Session, scopes: Sequence[Scope], wanted: int, reach: Reach | None) -> None:
         self._db, self._scopes, self._wanted = db, {scope.id: scope for scope in scopes}, wanted
         ids = list(self._scopes)
-        self._source, self._ids = _SEVERAL, cast("int | list[int]", ids)
-        if len(ids) == 1:
-            self._source, self._ids = _ONE, ids[0]
+        self._named = _ONE if len(ids) == 1 else _SEVERAL
+        self._ids: int | list[int] = ids[0] if len(ids) == 1 else ids
         self.found = {id: ScopeFindings() for id in ids}
         self._in_reach: np.ndarray | None = None
         if reach is not None:
@@ -79,7 +73,7 @@ class SmallScopes:
         signed = dict(zip(np.array(terms, np.uint64).view(np.int64).tolist(), terms, strict=True))
         lists: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
         impacts: dict[int, np.ndarray] = {}
-        for id, term, sent, codes in self._db.rows(_POSTINGS.format(scopes=self._source), (self._ids, list(signed))):
+        for id, term, sent, codes in self._db.rows(_POSTINGS.format(scopes=self._named), (self._ids, list(signed))):
             scope, mids = self._scopes[id], np.frombuffer(sent, ">i8")
             self.found[id].containing[signed[term]] = len(mids)
             if id not in impacts:
@@ -93,9 +87,8 @@ class SmallScopes:
     def by_meaning(self, vectors: Mapping[str, Vectors]) -> None:
         """`vectors`: by table of parts, what its vectors are compared with."""
         for table, vector in vectors.items():
-            sql = _DISTANCES.format(scopes=self._source, table=table)
-            # The marks are in the order of the statement: the scopes stand before what is done for each.
-            for id, sent, distances in self._db.rows(sql, (self._ids, halfvec(vector))):
+            sql = _DISTANCES.format(scopes=self._named, table=table)
+            for id, sent, distances in self._db.rows(sql, (halfvec(vector), self._ids)):
                 self._note_best(id, np.frombuffer(sent, ">i8"), np.frombuffer(distances, ">f8"))
 
     def _note_best(self, id: int, mids: np.ndarray, distances: np.ndarray) -> None:
