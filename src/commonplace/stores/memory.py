@@ -60,13 +60,18 @@ class _Tenant:
         )
 
     def shown(self, memory: Memory) -> Memory:
+        """For whoever asked, who may change it."""
+        return deepcopy(self._counted(memory))
+
+    def _counted(self, memory: Memory) -> Memory:
         count, last = self.recalls.get(memory.id, (0, None))
-        return replace(deepcopy(memory), recalls=count, last_recalled_at=last)
+        return replace(memory, recalls=count, last_recalled_at=last)
 
     def visible(self, reach: Reach) -> list[Entry]:
+        """Not to be changed, nor given away without a copy: copying everything that is looked at takes longest."""
         held = [vs for vs in self.versions.values() if not reach.expired(vs[-1].memory)]
         then = [[e for e in vs if reach.as_of is None or e.memory.seq <= reach.as_of] for vs in held]
-        current = [replace(entries[-1], memory=self.shown(entries[-1].memory)) for entries in then if entries]
+        current = [replace(entries[-1], memory=self._counted(entries[-1].memory)) for entries in then if entries]
         return sorted((e for e in current if reach.admits(e.memory)), key=lambda e: (e.memory.created_at, e.memory.id))
 
     # memories
@@ -75,11 +80,11 @@ class _Tenant:
         return self.shown(self.versions[id][-1].memory) if id in self.versions else None
 
     def find(self, reach: Reach, *, limit: int | None = None) -> list[Memory]:
-        return [entry.memory for entry in self.visible(reach)][:limit]
+        return [deepcopy(entry.memory) for entry in self.visible(reach)[:limit]]
 
     def by_alias(self, agent_id: str, alias: str) -> Memory | None:
-        holders = self.find(Reach("", (agent_id,), statuses=("live", "archived")))
-        return next((m for m in holders if alias in m.aliases), None)
+        holders = self.visible(Reach("", (agent_id,), statuses=("live", "archived")))
+        return next((deepcopy(e.memory) for e in holders if alias in e.memory.aliases), None)
 
     def put(self, entry: Entry) -> Memory:
         memory = entry.memory
@@ -205,7 +210,7 @@ class InMemory(ScanReads, ScanGraphReads, TransactVerbs):
         ranked = exact_search.rank(rows, terms, search.vector, search.limit, _late_leg(search, found), second)
         return [
             Candidate(
-                found[row].memory,
+                deepcopy(found[row].memory),
                 dense,
                 keyword,
                 matched_terms(found[row].terms, wanted),
@@ -231,7 +236,7 @@ class InMemory(ScanReads, ScanGraphReads, TransactVerbs):
         return {a: sum(m.agent_id == a and m.status == "live" for m in current) for a in {m.agent_id for m in current}}
 
     async def count(self, reach: Reach) -> int:
-        return len(self._of(reach.tenant).find(reach))
+        return len(self._of(reach.tenant).visible(reach))
 
     async def sequence(self, tenant: str, at: int | None = None) -> int:
         of = self._of(tenant)
