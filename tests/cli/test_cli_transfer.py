@@ -232,7 +232,7 @@ def test_a_store_is_moved_to_another_folder(cli: Cli, remember: Callable[..., st
 
 
 @pytest.mark.timeout(60)  # a server that starts goes on
-@pytest.mark.parametrize("command", ["recall x", "remember x", "list", "export", "status", "migrate", "serve"])
+@pytest.mark.parametrize("command", ["recall x", "remember x", "list", "export", "status", "migrate", "serve --port 0"])
 def test_a_store_that_is_half_moved_is_not_used(
     cli: Cli, remember: Callable[..., str], data: Path, tmp_path: Path, command: str
 ) -> None:

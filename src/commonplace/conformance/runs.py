@@ -110,7 +110,11 @@ async def open_run(url: str, settings: StoreSettings, embedder: Embedder | None)
         recorded = await store.embedder()
         # Its vectors are of one embedder, and a store of somebody's has one already.
         chosen = embedder if recorded is None else open_recorded(recorded.name) or embedder
-        return ConformanceRun(await Engine.open(store, chosen, clock=clock), store, clock, name)
+        try:
+            return ConformanceRun(await Engine.open(store, chosen, clock=clock), store, clock, name)
+        except BaseException:
+            await store.close()
+            raise
     if why := await _failure(_require_health(store)):  # once, and not by every scenario
         await store.close()
         raise Unavailable(f"no scenario was run on {shown_url(url)}: {why}")

@@ -10,6 +10,8 @@ from commonplace.stores.base import Candidate, Entry, Page, Primary, Reach, Sear
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory
 
+#: Tenant, kind and key of what a migration notes in the store that it fills, until all is there.
+UNFINISHED_MIGRATION = ("", "migration", "source")
 _MADE_BY = "copied vectors"  # which embedder made them is the other primary's business
 
 
@@ -34,7 +36,10 @@ class PrimaryCopy:
 
     async def _check_unowned(self, tenants: Iterable[str]) -> None:
         """Copies come without a ledger. A store that has one is somebody's own, perhaps the very one that is copied:
-        what was only forgotten there would be erased."""
+        what was only forgotten there would be erased. One that is being filled gets its ledger last, and what was not
+        copied into it is taken away."""
+        if await self._primary.record(*UNFINISHED_MIGRATION) is not None:
+            raise Unavailable("a migration into this store has not come to its end: name an empty one for copies")
         for tenant in tenants:
             if (await self._primary.audit_head(tenant))[0]:
                 raise Unavailable("this store has memories and a ledger of its own: name an empty one for copies")

@@ -8,9 +8,13 @@ import pytest
 
 from commonplace.engine.core import SYSTEM
 from commonplace.engine.transfer.migration_marks import MIGRATION, PROGRESS, SOURCE, check_target, require_whole
-from commonplace.stores.base import Record
+from commonplace.stores.base import Entry, Record
+from commonplace.stores.copies import PrimaryCopy
 from commonplace.testing.subject import Subject
-from commonplace.wire.errors import Conflict, UnusableStore
+from commonplace.wire.errors import Conflict, Unavailable, UnusableStore
+from commonplace.wire.record import Memory
+
+NUMBER = "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f"
 
 
 def note(subject: Subject, tenant: str, key: str) -> Any:
@@ -35,6 +39,20 @@ def test_one_that_is_half_filled_goes_on_and_is_nothing_else(subject: Subject, r
     assert run(check_target(subject.store)) is True
     with pytest.raises(UnusableStore, match="has not come to its end"):
         run(require_whole(subject.store))
+
+
+@pytest.mark.parametrize("operation", ["put", "delete"])
+def test_one_that_is_half_filled_takes_no_copies(subject: Subject, run: Any, operation: str) -> None:
+    """Its ledger comes last, by which a store that is somebody's own is known otherwise."""
+    copy = PrimaryCopy(subject.store)
+    memory = Memory(id=NUMBER, tenant="local", agent_id="agent", type="semantic", content="a copy")
+    work = {"put": lambda: copy.put([Entry(memory, None, b"")]), "delete": lambda: copy.delete("local", [NUMBER])}
+    run(note(subject, SYSTEM, SOURCE))
+    with pytest.raises(Unavailable, match="name an empty one for copies"):
+        run(work[operation]())
+    assert run(subject.store.get("local", [NUMBER])) == []
+    run(subject.store.transact(SYSTEM, lambda tx: tx.drop_record(MIGRATION, SOURCE)))
+    run(work[operation]())
 
 
 @pytest.mark.parametrize("tenant", [SYSTEM, "local"])

@@ -15,8 +15,11 @@ import apsw
 import pytest
 from tampering import drop_guards
 
+from commonplace.engine.core import SYSTEM
+from commonplace.engine.transfer.migration_marks import MIGRATION, SOURCE
 from commonplace.engine.types import Draft
 from commonplace.engine.upkeep.restore import restore_backup
+from commonplace.stores.base import Record
 from commonplace.stores.sqlite import SqliteStore, files
 from commonplace.testing.subject import WHO, FakeClock, open_subject
 from commonplace.wire import durable
@@ -262,3 +265,14 @@ def test_a_backup_and_a_restore_are_on_the_disk_before_they_are_told(
     names = [Path(name).name for name in synced]
     assert names[0] == "commonplace.db"
     assert names[-2:] == ["commonplace.backups", "data"]
+
+
+def test_half_of_a_store_does_not_take_the_place_of_one(tmp_path: Path, clock: FakeClock) -> None:
+    """A copy of the target of a migration that was stopped: it would not open afterwards."""
+    drill = Drill(tmp_path, clock)
+    before = drill.database.read_bytes()
+    with open_subject(SqliteStore(drill.backup, clock), clock) as (subject, run):
+        run(subject.store.transact(SYSTEM, lambda tx: tx.put_record(Record(MIGRATION, SOURCE, {"begins": {}}))))
+    with pytest.raises(UnusableStore, match="a migration into it has not come to its end"):
+        restore(drill.backup, drill.database, replace_existing=True)
+    assert drill.database.read_bytes() == before

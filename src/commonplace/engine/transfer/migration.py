@@ -22,7 +22,6 @@ from commonplace.engine.core import SYSTEM, Core
 from commonplace.engine.ledger.audit import erased_ids
 from commonplace.engine.transfer.migration_marks import (
     MIGRATION,
-    NAME_AN_EMPTY_ONE,
     PROGRESS,
     SOURCE,
     check_target,
@@ -295,7 +294,9 @@ class Migration:
         planned = {plan.tenant for plan in plans}
         for tenant in await self._target.tenants():
             if tenant not in planned and await holds_anything(self._target, tenant):
-                raise Conflict(f"the target holds a tenant that the source has not: {tenant!r}", hint=NAME_AN_EMPTY_ONE)
+                raise Conflict(
+                    f"the target holds a tenant that the source has not: {tenant!r}", hint="name an empty one"
+                )
         return None
 
     async def _is_as_planned(self, plans: Sequence[TenantPlan]) -> bool:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from commonplace.engine.core import SYSTEM
 from commonplace.stores.base import Primary
+from commonplace.stores.copies import UNFINISHED_MIGRATION
 from commonplace.wire.errors import Conflict, UnusableStore
 
 #: The kind of these records, and their keys: how far each tenant is, and of which store the target is a copy.
-MIGRATION = "migration"
-PROGRESS, SOURCE = "progress", "source"
+_, MIGRATION, SOURCE = UNFINISHED_MIGRATION
+PROGRESS = "progress"
 NAME_AN_EMPTY_ONE = "name an empty one, or add to this one with `commonplace export` and `commonplace import`"
 
 
 async def check_target(target: Primary) -> bool:
     """Whether a stopped migration goes on there; raises Conflict where it holds anything else."""
-    if await target.record(SYSTEM, MIGRATION, SOURCE) is not None:
+    if await target.record(*UNFINISHED_MIGRATION) is not None:
         return True
     tenants = (SYSTEM, *await target.tenants())
     if any([await target.record(tenant, MIGRATION, PROGRESS) is not None for tenant in tenants]):
@@ -29,7 +30,7 @@ async def check_target(target: Primary) -> bool:
 async def require_whole(primary: Primary) -> None:
     """Refuse half of a store: what is not there yet would be missed, and what is written now be taken away. One that
     an earlier version has begun, which noted no source, is not known here: its notes are in every tenant."""
-    if await primary.record(SYSTEM, MIGRATION, SOURCE) is not None:
+    if await primary.record(*UNFINISHED_MIGRATION) is not None:
         raise UnusableStore(
             "this store holds a part of another one: a migration into it has not come to its end",
             hint="run that `commonplace migrate` again, which goes on where it was, or name another store",

@@ -18,6 +18,7 @@ from commonplace.engine.outbox.stores import Stores
 from commonplace.engine.peers.identity import Identity
 from commonplace.engine.recall.recall_log import RecallLog
 from commonplace.engine.runs.runs import Runs
+from commonplace.engine.transfer.migration_marks import require_whole
 from commonplace.engine.upkeep.upkeep import Upkeep
 from commonplace.stores.base import Primary
 from commonplace.wire.durable import sync_file, sync_folder
@@ -96,6 +97,7 @@ async def _examine(copy: Path) -> dict[str, Any]:
     require_begun(copy)  # a copy that failed leaves an empty file, which would open as a new store
     store: Primary = SqliteStore(copy)
     try:
+        await require_whole(store)
         core = Core(store)
         log = RecallLog(core)
         ledger = Ledger(core, log, Identity(None))
