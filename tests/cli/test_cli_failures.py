@@ -107,6 +107,16 @@ def test_a_mistake_begins_no_store(cli, data: Path, args: list[str]) -> None:
     assert not data.exists()
 
 
+def test_a_user_without_a_home_folder(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that is run under a number that no user has."""
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    for name in ("HOME", "XDG_DATA_HOME", "COMMONPLACE_DATA"):
+        monkeypatch.delenv(name, raising=False)
+    result = cli("status")
+    assert result.code == 1
+    assert result.err.startswith("commonplace: there is no such home folder; name a path without ~, or set HOME")
+
+
 def test_an_unknown_embedder(cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMMONPLACE_EMBEDDER", "nonsense")
     result = cli("recall", "x")

@@ -31,7 +31,8 @@ def exit_code(fault_code: str) -> int:
     return FAILURE if fault_code in _BACKEND else MISTAKE
 
 
-_NO_HOME = "Could not determine home directory."  # what `Path.expanduser` says, in no class of its own
+# What `Path.expanduser` and platformdirs say, in no class of its own.
+_NO_HOME = re.compile("could not determine (the )?home directory", re.IGNORECASE)
 
 
 def report(error: Exception, *, as_json: bool, program: str = "commonplace", args: Sequence[str] = ()) -> int:
@@ -71,8 +72,9 @@ def describe(error: Exception) -> tuple[str, str, dict[str, Any]]:
         return "validation_error", _usage_sentence(error, usage()), {}
     if isinstance(error, UnicodeEncodeError):  # bytes of the command line that were no text
         return "validation_error", "an argument is not UTF-8 text", {}
-    if isinstance(error, RuntimeError) and str(error) == _NO_HOME:
-        return "validation_error", "a path begins with ~, and there is no such home folder", {}
+    if isinstance(error, RuntimeError) and _NO_HOME.match(str(error)):
+        said = "there is no such home folder; name a path without ~, or set HOME where this user has none"
+        return "validation_error", said, {}
     if isinstance(error, OSError) and error.strerror:
         about = f"{error.filename!s:.300}: " if error.filename else ""
         if error.errno == errno.ENAMETOOLONG:
