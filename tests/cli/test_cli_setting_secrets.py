@@ -115,6 +115,9 @@ class StoppedServer:
     async def serve(self, sockets: Any) -> None:
         """As one that is stopped at once."""
 
+    def handle_exit(self, number: int, frame: Any) -> None:
+        """Nothing is left to be ended."""
+
 
 @pytest.fixture
 def told(tmp_path: Path) -> dict[str, str]:

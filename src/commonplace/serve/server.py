@@ -112,7 +112,7 @@ async def serve(config: Config, announce: Announce) -> None:
             try:
                 announce(url, context.authenticator.is_open)
                 advertisement.publish(_reachable(url))
-                _leave_signals_to_server()
+                _leave_signals_to(server)
                 await server.serve(sockets=[sock])
             finally:
                 advertisement.withdraw()
@@ -125,11 +125,11 @@ async def serve(config: Config, announce: Announce) -> None:
             await engine.close()
 
 
-def _leave_signals_to_server() -> None:
+def _leave_signals_to(server: uvicorn.Server) -> None:
     """uvicorn raises the signal again once it has stopped; by then there is nothing left for it to end. Not before it
-    listens to them: whoever interrupts a start would not be heard."""
+    is about to listen to them itself: whoever interrupts a start would not be heard."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, server.handle_exit)
 
 
 def uvicorn_config(app: Any, config: Config, **options: Any) -> uvicorn.Config:
