@@ -1,9 +1,10 @@
 """The program as a fork of a process that has imported it: tests start it hundreds of times, and importing takes longer
 than what most of them ask of it.
 
-Such a fork is a process like any other: a child of whoever started it, with the streams, the environment, the folder
-and the session that it was started with. The first of each command starts as it does for users, and so does whatever
-asks for more than that: another program, Python's own variables, another user. Where there is no `prctl`, all do.
+Such a fork is a child of whoever started it, with the streams, the environment, the folder and the session that it was
+started with; only its command line is that of the process it was forked from. The first of each command starts as it
+does for users, and so does whatever asks for more than that: another program, Python's own variables, another user.
+Where there is no `prctl`, all do.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import Any
 
 PROGRAM = "commonplace.cli"
 #: Not imported beforehand: it starts threads, which no fork has, or is for frameworks that are not here.
-_LATE = ("commonplace.embedders.", "commonplace.integrations.", "commonplace.judges.", "commonplace.testing")
+_NOT_PRELOADED = ("commonplace.embedders.", "commonplace.integrations.", "commonplace.judges.", "commonplace.testing")
 #: What an interpreter reads as it starts.
 _READ_AT_START = ("PYTHON", "LANG", "LC_", "LD_")
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: whoever is orphaned among what this process started becomes its child
@@ -36,6 +37,7 @@ _fork_exec = subprocess._fork_exec  # type: ignore[attr-defined]
 _lock = threading.Lock()
 _commands: set[str] = set()  # those that were started once
 _connection: socket.socket | None = None
+_server: subprocess.Popen[bytes] | None = None
 _settings: dict[str, str] = {}  # what the process that is forked has read as it started
 
 
@@ -102,9 +104,10 @@ def _adopting_orphans() -> Iterator[None]:
 
 
 def _start_server() -> socket.socket:
+    global _server
     ours, theirs = socket.socketpair()
     with theirs:
-        process = subprocess.Popen(
+        process = _server = subprocess.Popen(
             [sys.executable, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         )  # fmt: skip
@@ -145,7 +148,7 @@ def import_program() -> None:
     import commonplace
 
     for module in pkgutil.walk_packages(commonplace.__path__, "commonplace.", onerror=lambda name: None):
-        if not module.name.startswith(_LATE) and not module.name.endswith("__main__"):
+        if not module.name.startswith(_NOT_PRELOADED) and not module.name.endswith("__main__"):
             with contextlib.suppress(ImportError):  # of an extra that is not installed
                 importlib.import_module(module.name)
 
@@ -159,20 +162,22 @@ def _receive(connection: socket.socket, count: int) -> bytes:
 
 def _fork_orphan() -> int | None:
     """The number of a process whose parent has ended, so that it is the child of whoever adopts orphans; None in it."""
-    told, tell = os.pipe()
-    adopted, adopt = os.pipe()
-    if (between := os.fork()) == 0:
+    number_out, number_in = os.pipe()
+    adopted_out, adopted_in = os.pipe()  # nothing is written to it: it is closed when the parent has ended
+    if (parent := os.fork()) == 0:
         if (number := os.fork()) == 0:
-            os.close(adopt)
-            os.read(adopted, 1)  # the program must not see its parent change: it takes that for the end of its client
-            for each in (told, tell, adopted):
+            os.close(adopted_in)
+            # The program must not see its parent change: it takes that for the end of its client.
+            os.read(adopted_out, 1)
+            for each in (number_out, number_in, adopted_out):
                 os.close(each)
             return None
-        os.write(tell, number.to_bytes(8, "big"))
+        os.write(number_in, number.to_bytes(8, "big"))
         os._exit(0)
-    os.waitpid(between, 0)
-    answer = int.from_bytes(os.read(told, 8), "big")
-    for each in (told, tell, adopted, adopt):
+    os.close(number_in)  # so that a parent that could not fork is not waited for
+    os.waitpid(parent, 0)
+    answer = int.from_bytes(os.read(number_out, 8), "big")
+    for each in (number_out, adopted_out, adopted_in):
         os.close(each)
     return answer
 
