@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return (yield)
     finally:
         running_test(None)
+
+
+def pytest_sessionfinish() -> None:
+    """End what tests of products have started. Not at the exit of the process: a worker of pytest-xdist has none."""
+    if (products := sys.modules.get("products")) is not None:
+        products.stop_all()
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@ for the whole process."""
 
 from __future__ import annotations
 
-import atexit
 import functools
 import os
 import tempfile
@@ -21,7 +20,10 @@ from server_process import ServerProcess, run_server
 ROOT = Path(__file__).resolve().parents[2]
 INSTALL = "`make test-backends` installs it"
 _started = ExitStack()
-atexit.register(_started.close)
+
+
+def stop_all() -> None:
+    _started.close()
 
 
 @dataclass(frozen=True)
