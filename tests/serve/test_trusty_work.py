@@ -19,7 +19,8 @@ from commonplace.engine.types import Draft
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.wire.record import Principal
 
-FEW, MANY = 500, 2_500 if STORE else 10_000  # a database takes long to fill
+#: A database takes long to fill, and among few the legs of its search find more often the same ones.
+FEW, MANY = (1_000, 4_000) if STORE else (500, 10_000)
 WORDS = (
     "gateway", "token", "deploy", "server", "release", "branch", "cache", "index", "vector", "query", "review",
     "meeting", "lunch", "plan", "test", "build",
