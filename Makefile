@@ -112,8 +112,8 @@ bench-adversarial: setup
 # pytest-socket sees to that. Frameworks warn about themselves, which is no error here.
 ADAPTERS := anthropic,langchain,langgraph,llamaindex,openai-agents,pydantic-ai
 ADAPTERS_APART := crewai
-ADAPTER_TOOLS := hypothesis pytest pytest-asyncio pytest-mock pytest-socket pytest-timeout
-ADAPTER_TESTS := -m pytest tests/integrations --disable-socket --allow-unix-socket --allow-hosts=127.0.0.1 -o asyncio_mode=auto \
+ADAPTER_TOOLS := hypothesis pytest pytest-asyncio pytest-mock pytest-socket pytest-timeout pytest-xdist
+ADAPTER_TESTS := -m pytest tests/integrations -n auto --dist worksteal --disable-socket --allow-unix-socket --allow-hosts=127.0.0.1 -o asyncio_mode=auto \
   -o asyncio_default_fixture_loop_scope=function -W default -W error::RuntimeWarning --disable-warnings
 .PHONY: test-integrations
 test-integrations: tools
