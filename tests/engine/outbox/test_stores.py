@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from replica_house import AGENT, house, run
 
-from commonplace.engine import Draft, Forget
+from commonplace.engine import Draft, Engine, Forget
 from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.testing.subject import WHO
 from commonplace.wire.errors import Forbidden, NotFound
@@ -83,3 +83,34 @@ async def test_one_that_is_no_longer_configured_is_listed_while_something_waits_
             assert len(await back.engine.stores.list(WHO)) == 2
         async with house(copies=0, primary=h.primary, clock=h.clock) as without:
             assert len(await without.engine.stores.list(WHO)) == 1
+
+
+@run
+async def test_an_operator_sees_what_waits_in_every_tenant_and_others_what_waits_in_theirs() -> None:
+    acme, other, absent = (Principal(tenant, tenant, "admin", ("*",)) for tenant in ("acme", "other", "absent"))
+    some_agents = Principal("alice", "local", "admin", ("support",))
+    async with house() as h:
+        kept = await h.engine.remember(acme, Draft("a", "semantic", "the merger price"))
+        await h.outbox.join()
+        h.copies[0].down = "no route"
+        await h.engine.forget(acme, Forget("a", [kept.id], hard_delete=True))
+        await h.outbox.join()
+        h.clock.advance(3_000)
+        await h.engine.remember(other, Draft("b", "semantic", "a diary"))
+        await h.outbox.join()
+        h.clock.advance(4_000)
+
+        async def shown(engine: Engine, who: Principal) -> list[tuple[int, int, int | None]]:
+            copies = (await engine.stores.list(who))[1:]
+            assert {each["name"] for each in copies} <= {"copy"}
+            return [(each["waiting"], each["failing"], each.get("behind_ms")) for each in copies]
+
+        assert await shown(h.engine, WHO) == [(2, 2, 7_000)]
+        assert await shown(h.engine, acme) == [(1, 1, 7_000)]
+        assert await shown(h.engine, other) == [(1, 1, 4_000)]
+        assert await shown(h.engine, absent) == await shown(h.engine, some_agents) == [(0, 0, None)]
+        async with house(copies=0, primary=h.primary, clock=h.clock) as without:
+            assert await shown(without.engine, WHO) == [(2, 2, 7_000)]
+            assert await shown(without.engine, acme) == [(1, 1, 7_000)]
+            assert await shown(without.engine, other) == [(1, 1, 4_000)]
+            assert await shown(without.engine, absent) == await shown(without.engine, some_agents) == []

@@ -118,7 +118,10 @@ class Stores:
     async def _unconfigured(self, who: Principal) -> Sequence[dict[str, Any]]:
         """Those that no configuration names any more while something waits for them, such as an erasure."""
         primary, known = self._core.primary, {kind_of(each.name) for each in self._core.outbox.replicas}
-        kinds = await primary.record_kinds(who.tenant) if isinstance(primary, RecordKinds) else []
+        kinds = set[str]()
+        if isinstance(primary, RecordKinds):
+            for tenant in await self._tenants(who):
+                kinds.update(await primary.record_kinds(tenant))
         names = [kind.removeprefix(kind_of("")) for kind in kinds if kind.startswith(kind_of("")) and kind not in known]
         why = (
             "it is not among the configured stores; what waits for it is delivered when it is again, at the same "
@@ -128,7 +131,9 @@ class Stores:
         return [{"name": name, **await self._lag(who, name), **shown, "last_error": why} for name in sorted(names)]
 
     async def _lag(self, who: Principal, name: str) -> dict[str, Any]:
-        waiting = await self._core.outbox.waiting(who.tenant, name)
+        waiting = [
+            each for tenant in await self._tenants(who) for each in await self._core.outbox.waiting(tenant, name)
+        ]
         failing = [each for each in waiting if each.get("attempts")]
         found: dict[str, Any] = {"waiting": len(waiting), "failing": len(failing)}
         if waiting:
@@ -136,3 +141,7 @@ class Stores:
         if failing:
             found["last_error"] = max(failing, key=lambda each: each["due"]).get("error", "")
         return found
+
+    async def _tenants(self, who: Principal) -> Sequence[str]:
+        """Those whose deliveries concern the caller: stores are attached for all of them, by an operator."""
+        return await self._core.primary.tenants() if who.is_operator else [who.tenant]
