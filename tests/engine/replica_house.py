@@ -39,6 +39,7 @@ class Flaky(PrimaryCopy):
         super().__init__(IN_MEMORY(clock))
         self.name = name
         self.down: str | None = None
+        self.unwell: str | None = None  # why it does not say how it is, whatever else it does
         self.hangs = False
         self.refuses = ""
         self.calls = 0
@@ -63,6 +64,11 @@ class Flaky(PrimaryCopy):
     async def search(self, search: Any) -> Any:
         await self._gate()
         return await super().search(search)
+
+    async def health(self) -> Any:
+        if self.unwell:
+            raise Unavailable(self.unwell)
+        return await super().health()
 
     async def contents(self) -> set[str]:
         return {m.content for m in await scan_all(self, EVERYTHING)}

@@ -108,6 +108,7 @@ async def serve(config: Config, announce: Announce) -> None:
             webhook = Webhook(engine, config.governance) if config.governance.webhook else None
             ready = asyncio.create_task(make_ready(context))
             engine.start_lifecycle()
+            engine.stores.watch()
             telling = asyncio.create_task(webhook.run()) if webhook is not None else None
             try:
                 announce(url, context.authenticator.is_open)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from replica_house import AGENT, house, run
 
@@ -114,3 +116,27 @@ async def test_an_operator_sees_what_waits_in_every_tenant_and_others_what_waits
             assert await shown(without.engine, acme) == [(1, 1, 7_000)]
             assert await shown(without.engine, other) == [(1, 1, 4_000)]
             assert await shown(without.engine, absent) == await shown(without.engine, some_agents) == []
+
+
+@run
+async def test_one_that_was_away_at_the_start_is_well_when_it_answers() -> None:
+    """Nothing is asked of it meanwhile but how it is, and nothing is held against it."""
+    async with house() as h:
+        h.copies[0].unwell = "no route"
+        h.outbox.watch(0)
+        while not (said := h.engine.stores.failing()):
+            await asyncio.sleep(0)
+        assert list(said) == ["the store copy does not answer: no route"]
+        health = await h.engine.health()
+        assert (health["status"], health["note"]) == ("degraded", *said)
+        await h.remember("what is written is tried at once")
+        assert await h.copies[0].contents()
+    async with house() as h:
+        h.copies[0].unwell = "no route"
+        h.outbox.watch(0)
+        while not h.engine.stores.failing():
+            await asyncio.sleep(0)
+        h.copies[0].unwell = None
+        while h.engine.stores.failing():
+            await asyncio.sleep(0)
+        assert (await h.engine.health())["status"] == "ok"

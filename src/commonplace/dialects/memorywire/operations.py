@@ -259,8 +259,8 @@ class Memorywire(GovernanceOperations, GraphOperations):
         answer = {"version": __version__, **{name: found[name] for name in ("agents", "memories", "pending_reviews")}}
         if found["embedder"]:
             answer["embedder"] = {name: found["embedder"][name] for name in ("name", "dimension")}
-        if self._engine.note:
-            answer["note"] = self._engine.note
+        if note := "; ".join(filter(None, (self._engine.note, *self._engine.stores.failing()))):
+            answer["note"] = note
         answer |= {name: found[name] for name in ("webhook", "unwritten_recalls", "audit_export") if found.get(name)}
         return answer
 

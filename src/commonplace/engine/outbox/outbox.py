@@ -45,6 +45,7 @@ class Outbox:
         self._couriers = {replica.name: Courier(replica, self._settler(replica)) for replica in replicas}
         self._loop: asyncio.Task[None] | None = None
         self._again: set[asyncio.Task[Any]] = set()
+        self._watching: list[asyncio.Task[None]] = []
         self._attempt = asyncio.Lock()
 
     def __bool__(self) -> bool:
@@ -161,6 +162,11 @@ class Outbox:
             replica.start()
         if self and self._loop is None:
             self._loop = asyncio.get_running_loop().create_task(self._run())
+
+    def watch(self, seconds: float = POLL_SECONDS) -> None:
+        """Find out, in the background, whether each replica is there, before anything is asked of it."""
+        loop = asyncio.get_running_loop()
+        self._watching += [loop.create_task(replica.watch(seconds)) for replica in self.replicas]
 
     async def _run(self) -> None:
         while True:
@@ -317,6 +323,8 @@ class Outbox:
             await courier.join()
 
     async def close(self) -> None:
+        for watch in self._watching:
+            watch.cancel()
         if self._loop is not None:
             self._loop.cancel()
             with suppress(asyncio.CancelledError):

@@ -21,6 +21,7 @@ from commonplace.wire.record import MEMORY_TYPES, Clock, Memory
 
 T = TypeVar("T")
 log = logging.getLogger("commonplace.stores")
+LONGEST_WATCH_SECONDS = 60.0
 
 
 @dataclass(slots=True, frozen=True)
@@ -49,6 +50,7 @@ class Replica:
         self._store: Store | None = None
         self._opening: asyncio.Task[Store] | None = None
         self._is_down = False  # as it last said itself
+        self._unanswered: str | None = None  # why, where it did not answer when nothing but its health was asked
         self._capabilities: frozenset[str] = frozenset()  # as they were last read
 
     @property
@@ -104,7 +106,7 @@ class Replica:
     async def attempt(self, verb: Callable[[Store], Awaitable[T]], *, seconds: float | None = None) -> T:
         """As `call`, whatever the breaker says, which hears only of what went well: for an operator who waits."""
         answer = await self._ask(verb, self.timeout if seconds is None else seconds)
-        self._is_down = False
+        self._is_down, self._unanswered = False, None
         self.breaker.succeeded()
         return answer
 
@@ -139,8 +141,25 @@ class Replica:
         except Unavailable as fault:
             self.breaker.failed(fault.summary)
         else:
-            # Degraded it works; and two servers with copies of each other's would call each other that forever.
-            self._is_down = answer.get("status") == "down"
+            self._answered(answer)
+
+    async def watch(self, seconds: float) -> None:
+        """Ask it how it is, again after so long and then ever later, until it answers: some open without asking anyone.
+        The breaker hears nothing of it: what is written meanwhile is tried at once."""
+        while True:
+            try:
+                self._answered(await self._ask(self._health, self.timeout))
+                return
+            except Unavailable as fault:
+                if self._unanswered is None:
+                    log.warning("the store %s does not answer: %s", self.name, fault.summary)
+                self._unanswered = fault.summary
+            await asyncio.sleep(seconds)
+            seconds = min(2 * seconds, LONGEST_WATCH_SECONDS)
+
+    def _answered(self, health: Mapping[str, Any]) -> None:
+        # Degraded it works; and two servers with copies of each other's would call each other that forever.
+        self._is_down, self._unanswered = health.get("status") == "down", None
 
     async def answers(self) -> bool:
         """Whether it is there, says it itself now; what was asked of it before may have failed nevertheless."""
@@ -184,7 +203,7 @@ class Replica:
                     await store.close()
 
     def state(self) -> dict[str, Any]:
-        error = self.breaker.error
+        error = self.breaker.error or self._unanswered
         if self._store is None and self._opening is not None and not self._opening.done():
             status = "starting"
         else:

@@ -69,6 +69,10 @@ class Stores:
         """For programs that end soon: a server goes on, and those that are not open yet are asked when they are."""
         await self._core.outbox.replicas.ready(seconds)
 
+    def watch(self) -> None:
+        """For processes that live on: ask each, in the background, until it has answered once; `failing` tells."""
+        self._core.outbox.watch()
+
     async def resync(self, who: Principal, name: str, progress: Progress | None = None) -> dict[str, Any]:
         """Make a replica equal to the primary, in every tenant, and prove it by counts and hashes."""
         require_operator(who, "resync stores")

@@ -263,6 +263,7 @@ class StdioServer:
             engine = await self._session.engine()
             if not self._stopping.is_set():
                 engine.start_lifecycle()
+                engine.stores.watch()
         except Exception as error:  # said again, in words, to whoever calls a tool
             report("opening", error)
 
