@@ -171,6 +171,10 @@ class Written:
         self.batch.write_text('"Alice sings"\n"Bob sings"\n', "utf-8")
         self.notes = folder / "notes.md"
         self.notes.write_text("- Alice plays chess\n", "utf-8")
+        kept("perhaps cocoa", "--confidence", "0.1")
+        said = {"type": "user", "message": {"role": "user", "content": "I prefer tabs over spaces."}, "sessionId": "s"}
+        self.transcript = folder / "session.jsonl"
+        self.transcript.write_text(json.dumps(said) + "\n", "utf-8")
 
 
 #: Every command that changes memories, from what there is.
@@ -188,6 +192,8 @@ WRITES: dict[str, Callable[[Written], tuple[str, ...]]] = {
     "review approve": lambda w: ("review", "approve", w.review),
     "import": lambda w: ("import", str(w.notes), "--format", "markdown"),
     "recover": lambda w: ("recover", "--source", "https://evil.example", "--yes"),
+    "lifecycle run": lambda w: ("lifecycle", "run", "expire"),
+    "capture": lambda w: ("capture", str(w.transcript), "--no-review"),
     "amp store": lambda w: ("amp", "store", "--type", "lesson", "--title", "tea", "--content", "Alice likes tea"),
     "amp delete": lambda w: ("amp", "delete", w.one),
 }
@@ -199,6 +205,7 @@ def test_every_command_that_writes_tells_of_a_store_that_is_down(
     cli: Any, program: Any, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, as_json: bool
 ) -> None:
     name, *args = WRITES[command](Written(cli, tmp_path))
+    (data / "commonplace.toml").write_text('[lifecycle]\nexpire = ["confidence_below=0.5"]\n', "utf-8")
     monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db memorywire+http://127.0.0.1:9?name=other")
     run = program(amp_main) if name == "amp" else partial(cli, name)
     done = run(*args, *(["--json"] if as_json else []))

@@ -6,7 +6,9 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from server_process import ServerProcess, run_server, store_url
+from server_process import ServerProcess, cli, run_server, store_url
+
+from commonplace.wire.validate import check
 
 
 def _until(server: ServerProcess, path: str, wanted: Any) -> Any:
@@ -40,3 +42,23 @@ def test_one_that_never_answers_delays_neither_the_start_nor_the_end(tmp_path: P
                 assert asked.recv(1024).startswith(b"GET /v0/health")
                 assert server.get("/v0/health").json["status"] == "ok", "nobody knows yet"
                 assert server.stop() == 0
+
+
+def test_an_import_and_a_run_of_a_job_name_the_store_that_did_not_take_them(tmp_path: Path) -> None:
+    elsewhere, file = tmp_path / "elsewhere", tmp_path / "export.jsonl"
+    cli(elsewhere, "remember", "perhaps tea", "--confidence", "0.1")
+    cli(elsewhere, "export", "-o", str(file))
+    (tmp_path / "commonplace.toml").write_text(
+        '[lifecycle]\ninterval = 0\nexpire = ["confidence_below=0.5"]\n', "utf-8"
+    )
+    down = "memorywire+http://127.0.0.1:9?name=other"
+    with run_server(tmp_path, "--store", store_url(tmp_path / "own.db"), "--store", down) as server:
+        for path, sent, field in (("import", file.read_bytes(), "written"), ("lifecycle/expire/run", {}, "counts")):
+            done = server.post(f"/v0/{path}", sent)
+            assert done.status == 200, done.body
+            check(f"memorywire/operations/{path.replace('/expire/', '.')}.response", done.json)
+            assert any(done.json[field].values()), done.json
+            (told,) = done.json["errors"]
+            assert (told["store"], "it is kept and tried again" in told["error"]) == ("other", True)
+        again = server.post("/v0/lifecycle/expire/run", {})
+        assert "errors" not in again.json, "there was nothing to be told"

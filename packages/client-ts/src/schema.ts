@@ -2025,6 +2025,13 @@ export interface components {
             agents: {
                 [key: string]: number;
             };
+            /** @description The stores beside the primary that have not done it yet, with the reason; absent when all have. */
+            errors?: {
+                /** @description The store's name. */
+                store: string;
+                /** @description What went wrong. */
+                error: string;
+            }[];
         };
         /**
          * memorywire kg assert request
@@ -2257,6 +2264,13 @@ export interface components {
                 sources?: string[];
                 /** @description The beginning of what it says, or of what it became part of, where the caller may read it. */
                 content?: string;
+            }[];
+            /** @description The stores beside the primary that have not done it yet, with the reason; absent when all have. */
+            errors?: {
+                /** @description The store's name. */
+                store: string;
+                /** @description What went wrong. */
+                error: string;
             }[];
         };
         /**

@@ -275,7 +275,9 @@ class Memorywire(GovernanceOperations, GraphOperations):
         return {"jobs": await self._engine.lifecycle.status(self._who)}
 
     async def lifecycle_run(self, job: str, request: LifecycleRunRequest) -> Document:
-        return asdict(await self._engine.lifecycle.run(self._who, job, dry_run=request.dry_run))
+        with self._engine.reporting() as undelivered:
+            done = await self._engine.lifecycle.run(self._who, job, dry_run=request.dry_run)
+        return asdict(done) | store_errors(undelivered)
 
     async def lifecycle_runs(
         self, *, job: str | None = None, limit: int = 20, before: str | None = None

@@ -21,9 +21,12 @@ async def _export(call: Call) -> Reply:
 
 
 async def _import(call: Call) -> Reply:
+    from commonplace.dialects.memorywire.records import store_errors
     from commonplace.transfer.import_file import import_export
 
-    return Reply((await import_export(call.engine, call.who, call.document, **call.query)).document())
+    with call.engine.reporting() as undelivered:
+        done = await import_export(call.engine, call.who, call.document, **call.query)
+    return Reply(done.document() | store_errors(undelivered))
 
 
 ROUTES = (
