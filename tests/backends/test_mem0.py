@@ -103,3 +103,13 @@ def test_no_word_of_what_is_erased_is_left_in_its_folder(tmp_path: Path) -> None
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert files
     assert [path.name for path in files if b"leukaemia" in path.read_bytes()] == []
+
+
+def test_one_whose_files_are_closed_does_not_say_that_it_is_well(tmp_path: Path) -> None:
+    from commonplace.plugins import open_replica
+
+    store = open_replica(f"mem0://{tmp_path}/mem0", FakeClock(), StoreSettings(embed=HashingEmbedder().embed))
+    assert asyncio.run(store.health()) == {"status": "ok"}
+    asyncio.run(store._run(store._mem0.vector_store.client.close))  # type: ignore[attr-defined]
+    with pytest.raises(RuntimeError, match="closed"):
+        asyncio.run(store.health())

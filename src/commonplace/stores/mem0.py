@@ -174,6 +174,8 @@ class Mem0Store:
         return sorted({self._memory(each).agent_id for each in found})
 
     async def health(self) -> dict[str, Any]:
+        # Of the least there can be: a database may have gone since it was opened.
+        await self._run(lambda: _results(self._mem0.get_all(filters={"run_id": _EVERYTHING}, top_k=1)))
         return {"status": "ok"}
 
     async def close(self) -> None:
