@@ -74,6 +74,25 @@ def test_chatgpt_what_is_no_conversation_is_broken_and_the_next_is_read(tmp_path
     assert len(memories(items)) == 3
 
 
+def test_chatgpt_what_was_spoken_is_text_and_an_attached_document_is_named(tmp_path: Path) -> None:
+    conversation = chatgpt_conversation()
+    asked = conversation["mapping"]["c1-ask"]["message"]
+    spoken = {"content_type": "audio_transcription", "text": "Alice moves to Bergen.", "direction": "in"}
+    asked["content"] = {
+        "content_type": "multimodal_text",
+        "parts": [spoken, {"content_type": "real_time_user_audio_video_asset_pointer"}],
+    }
+    asked["metadata"] = {"attachments": [{"id": "file-1", "name": "lease.pdf"}, {"id": "file-2"}]}
+    items = read("chatgpt", written(tmp_path, [conversation], "conversations.json"))
+    assert memories(items)["c1-ask"].draft.content == "Alice moves to Bergen."
+    attached = [item.what for item in items if isinstance(item, LeftOut) and "attached" in item.reason]
+    assert attached == ["Cooking: c1-ask: lease.pdf", "Cooking: c1-ask: file-2"]
+    assert [item.what for item in items if isinstance(item, LeftOut) and "pictures" in item.reason] == [
+        "Cooking: c1-ask",
+        "Cooking: c1-pic",
+    ]
+
+
 # Claude
 
 

@@ -77,6 +77,13 @@ def _speaks(node: Any) -> bool:
     return object_of(message.get("author")).get("role") in _SPEAKERS
 
 
+def _words(part: Any) -> str | None:
+    """What a part says, if it says anything: what was spoken comes as an object with its transcription."""
+    if isinstance(part, dict) and part.get("content_type") == "audio_transcription":
+        return text_of(part.get("text")) or None
+    return part if isinstance(part, str) else None
+
+
 def _message(conversation: dict[str, Any], title: str, id: str, message: Any) -> Iterator[Item]:
     if not isinstance(message, dict):
         return  # the root says nothing
@@ -90,10 +97,13 @@ def _message(conversation: dict[str, Any], title: str, id: str, message: Any) ->
     if content.get("content_type", "text") not in _TEXT:
         yield LeftOut(where, f"it is not text but {label(str(content.get('content_type')))}")
         return
-    parts = list_of(content.get("parts"))
-    text = "\n".join(part for part in parts if isinstance(part, str)).strip()
-    if not all(isinstance(part, str) for part in parts):
+    texts = [_words(part) for part in list_of(content.get("parts"))]
+    text = "\n".join(part for part in texts if part is not None).strip()
+    if None in texts:
         yield LeftOut(where, "pictures and files are not imported")
+    for attached in list_of(more.get("attachments")):
+        name = text_of(object_of(attached).get("name")) or text_of(object_of(attached).get("id"))
+        yield LeftOut(f"{where}: {label(name)}", "an attached file is not imported")
     if not text:
         yield LeftOut(where, "it has no text")
         return
