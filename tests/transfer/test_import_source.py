@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -288,6 +289,88 @@ def test_an_import_of_an_earlier_version_has_changed_only_if_the_source_did(
     report = run(import_source(subject.engine, WHO, path, "mem0", HOME))
     assert report.updated["memory"] == (0 if changed_here else 1)
     assert run(subject.get("a")).expires_at == (None if changed_here else 4070995200000)
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+@pytest.mark.parametrize(
+    ("more", "field", "value"),
+    [
+        ({"user_id": "bob"}, "user_id", "bob"),
+        ({"user_id": None}, "user_id", None),
+        ({"run_id": "r2"}, "session_id", "r2"),
+        ({"run_id": None}, "session_id", None),
+        ({"role": "assistant"}, "speaker", "assistant"),
+    ],
+)
+def test_a_change_of_whose_it_is_or_who_said_it_is_brought_up_to_date(
+    subject: Subject, run: Any, tmp_path: Path, more: Any, field: str, value: Any, earlier: bool
+) -> None:
+    path = tmp_path / "mem0.json"
+    said = {"id": "a", "memory": "Is a vegetarian", "user_id": "alice", "run_id": "r1", "role": "user"}
+    path.write_text(json.dumps([said]))
+    run(import_source(subject.engine, WHO, path, "mem0", HOME))
+    if earlier:
+        forget_note(subject, run, "a", "about")
+    report = run(import_source(subject.engine, WHO, path, "mem0", HOME))
+    assert (dict(report.known), dict(report.updated)) == ({"memory": 1}, {})
+    path.write_text(json.dumps([{**said, **more}]))
+    # Of what an earlier version imported nobody knows whether the source or the caller named the user.
+    unknown = earlier and more == {"user_id": None}
+    for dry_run, updated in ((True, 1), (False, 1), (False, 0)):
+        report = run(import_source(subject.engine, WHO, path, "mem0", HOME, dry_run=dry_run))
+        assert report.updated["memory"] == (0 if unknown else updated)
+    assert getattr(run(subject.get("a")), field) == ("alice" if unknown else value)
+
+
+@pytest.mark.parametrize(("name", "given", "field", "value"), [
+    ("trusty", {"importance": 0.2}, "importance", 0.2), ("trusty", {"source_file": "b.md"}, "source", "b.md"),
+])  # fmt: skip
+def test_a_change_of_importance_or_source_is_brought_up_to_date(
+    subject: Subject, run: Any, tmp_path: Path, name: str, given: Any, field: str, value: Any
+) -> None:
+    path = tmp_path / "palace.jsonl"
+    said = {"content_hash": "ab", "content": "Bees", "drawer_type": "UserFact", "importance": 0.9, "source_file": "a"}
+    for more, updated in (({}, 0), (given, 1), (given, 0)):
+        path.write_text(json.dumps({**said, **more}))
+        assert run(import_source(subject.engine, WHO, path, name, HOME)).updated["memory"] == updated
+    assert getattr(run(subject.get("ab")), field) == value
+
+
+def test_a_user_whom_the_caller_named_stays_when_the_source_changes(subject: Subject, run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "mem0.json"
+    path.write_text(json.dumps([{"id": "a", "memory": "Is a vegetarian"}]))
+    run(import_source(subject.engine, WHO, path, "mem0", Target("agent", user="alice")))
+    assert run(import_source(subject.engine, WHO, path, "mem0", HOME)).known["memory"] == 1
+    path.write_text(json.dumps([{"id": "a", "memory": "Is a vegan", "run_id": "r1"}]))
+    assert run(import_source(subject.engine, WHO, path, "mem0", HOME)).updated["memory"] == 1
+    held = run(subject.get("a"))
+    assert (held.user_id, held.session_id, held.content) == ("alice", "r1", "Is a vegan")
+
+
+@pytest.mark.parametrize("user", [None, "alice"])
+@pytest.mark.parametrize("name", EVERY)
+def test_what_an_earlier_version_imported_is_not_imported_again(
+    name: str, user: str | None, subject: Subject, run: Any, tmp_path: Path
+) -> None:
+    path = EVERY[name][0](tmp_path)
+    target = Target("agent", user=user)
+    run(import_source(subject.engine, WHO, path, name, target))
+    for memory in run(everything(subject)):
+        forget_note(subject, run, memory.aliases[0], "about")
+    before = run(subject.store.audit_head("local")), run(subject.store.sequence("local"))
+    report = run(import_source(subject.engine, WHO, path, name, HOME))
+    assert (dict(report.written), dict(report.updated)) == ({}, {})
+    assert report.known["memory"] == EVERY[name][1]
+    assert (run(subject.store.audit_head("local")), run(subject.store.sequence("local"))) == before
+
+
+def forget_note(subject: Subject, run: Any, ref: str, name: str) -> None:
+    """Makes of an imported memory one of a version that did not note this."""
+    held = run(subject.engine.find(WHO, ref))
+    note = {each: value for each, value in held.provenance["imported"].items() if each != name}
+    assert len(note) < len(held.provenance["imported"])
+    changed = {**held.provenance, "imported": {**note, "version": held.version + 1}}
+    run(subject.engine.update_with(WHO, held.agent_id, held.id, lambda memory: replace(memory, provenance=changed)))
 
 
 def test_a_change_does_not_pass_by_the_reviewer(subject: Subject, run: Any, tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ DIALECT = "import"
 _BATCH = 128  # memories embedded and written together
 _BATCH_CHARS = 500_000
 _STATEMENTS = uuid.UUID("7a1c2f5e-6a53-5d0e-9f0b-8f1a5f3c2b10")
+#: What else a source can say of a memory. Each is noted by itself: what the source did not change stays as it is here.
+_ABOUT = ("kind", "user_id", "project", "entity_name", "importance", "source", "session_id", "speaker")
 _GONE = "it was imported before, and was forgotten or erased here since"
 _CANNOT_WAIT = (
     "it changed at the source, and a change cannot wait for approval; import it without approval, or change it here"
@@ -181,19 +183,19 @@ class _Writer:
         note = here.provenance.get(IMPORTED)
         if not isinstance(note, dict) or note.get("format") != self._format:
             self._report.left_out.add("its id names a memory here that did not come from there", item.id)
-        elif _is_unchanged(note, draft.provenance[IMPORTED], here):
+        elif _is_unchanged(note, draft.provenance[IMPORTED], here) and not _changed_about(note, item.draft, here):
             self._report.known["memory"] += 1
         elif self._target.approval:
             self._report.left_out.add(_CANNOT_WAIT, item.id)
         elif here.version != note.get("version", 1):
             self._report.left_out.add("it changed at the source and here; what is here stays", item.id)
         else:
-            await self._update(item, draft, here)
+            await self._update(item, draft, here, _changed_about(note, item.draft, here))
 
-    async def _update(self, item: SourceMemory, draft: Draft, here: Memory) -> None:
+    async def _update(self, item: SourceMemory, draft: Draft, here: Memory, about: list[str]) -> None:
         note = {**draft.provenance[IMPORTED], "version": here.version + 1}
         carried = ("content", "title", "tags", "metadata", "event_time", "expires_at")
-        fields = {name: getattr(draft, name) for name in carried}
+        fields = {name: getattr(draft, name) for name in (*carried, *about)}
 
         def change(memory: Memory) -> Memory:
             return replace(memory, **fields, provenance={**memory.provenance, IMPORTED: note})
@@ -253,6 +255,7 @@ class _Writer:
         fields = json.dumps([draft.metadata, draft.event_time], sort_keys=True)
         note["fields"] = hashlib.sha256(fields.encode("ascii")).hexdigest()
         note["expires_at"] = draft.expires_at
+        note["about"] = _about(draft)
         if item.created_at is not None:
             note["created_at"] = item.created_at
         return replace(
@@ -271,6 +274,35 @@ def _is_unchanged(noted: dict[str, Any], now: dict[str, Any], here: Memory) -> b
     ends = noted.get("expires_at", here.expires_at if as_imported else now["expires_at"])
     fields = noted.get("fields", now["fields"])
     return bool((noted.get("digest"), fields, ends) == (now["digest"], now["fields"], now["expires_at"]))
+
+
+def _about(draft: Draft) -> dict[str, str]:
+    """A short hash of each field that the source gives; of a user whom the caller named it is not the source's."""
+    given = {name: getattr(draft, name) for name in _ABOUT}
+    return {
+        name: hashlib.sha256(json.dumps(value).encode("ascii")).hexdigest()[:16]
+        for name, value in given.items()
+        if value is not None
+    }
+
+
+def _changed_about(noted: dict[str, Any], draft: Draft, here: Memory) -> list[str]:
+    """The fields that the source says otherwise by now."""
+    now, then = _about(draft), noted.get("about")
+    if isinstance(then, dict):
+        return [name for name in _ABOUT if now.get(name) != then.get(name)]
+    # Earlier versions noted nothing of them: then what is here is what was said, where nobody has changed it since. The
+    # caller may have named the user, and what lost a secret is not as it was said.
+    if here.version != noted.get("version", 1):
+        return []
+    said = {name: getattr(draft, name) for name in _ABOUT}
+    if draft.user_id is None:
+        del said["user_id"]
+    return [
+        name
+        for name, value in said.items()
+        if value != getattr(here, name) and "REDACTED:" not in str(getattr(here, name))
+    ]
 
 
 def _unkeepable(values: Any) -> str | None:
