@@ -49,6 +49,7 @@ def test_chatgpt_gives_the_path_that_its_owner_saw(tmp_path: Path) -> None:
         "it is of the system or of a tool",
         "it is on a branch that was edited or regenerated away",
         "pictures and files are not imported",
+        "a file that is not read",
     }
 
 
@@ -110,10 +111,38 @@ def test_claude_gives_messages_attachments_projects_and_memories(tmp_path: Path)
     assert found["acc/memory"].draft.content == "Alice lives in Bergen"
     assert found["acc/memory/p-1"].draft.content == "shoes off"
     assert sorted(reasons(items)) == [
+        "a file that is not read",
         "a part of it is not text but thinking",
         "it has no text",
         "pictures and files are not imported",
     ]
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"attachments": ["lease"]}, "an attachment that is no object"),
+        ({"files": {"file_name": "a.png"}}, "pictures and files are not imported"),
+        ({"content": [7]}, "a part of it is not text but int"),
+        ({"content": [{"type": "text", "text": 7}]}, "a part of it is not text but text"),
+    ],
+)
+def test_claude_a_part_of_another_kind_is_named(more: Any, reason: str, tmp_path: Path) -> None:
+    conversation = {"uuid": "c", "chat_messages": [{"uuid": "m", "text": "hi", **more}], "summary": "they met"}
+    items = read("claude", written(tmp_path, [conversation]))
+    assert list(memories(items)) == ["m"]
+    assert reasons(items) == ["the summary of a conversation is not imported", reason]
+
+
+def test_claude_a_plain_text_among_the_blocks_is_taken(tmp_path: Path) -> None:
+    message = {"uuid": "m", "text": "", "content": ["I moved", {"type": "text", "text": "to Bergen"}]}
+    items = read("claude", written(tmp_path, [{"uuid": "c", "chat_messages": [message]}]))
+    assert [item.draft.content for item in memories(items).values()] == ["I moved\nto Bergen"]
+
+
+def test_claude_memories_that_are_no_text_are_named(tmp_path: Path) -> None:
+    items = read("claude", written(tmp_path, [{"conversations_memory": {"a": 1}, "project_memories": {"p": ["x"]}}]))
+    assert reasons(items) == ["a memory that is no text"] * 2
 
 
 # MCP server-memory
@@ -140,7 +169,28 @@ def test_server_memory_what_is_neither_is_broken(line: str, tmp_path: Path) -> N
     assert isinstance(read("server_memory", written(tmp_path, line))[0], Broken)
 
 
+def test_server_memory_an_observation_that_is_no_text_is_named(tmp_path: Path) -> None:
+    line = {"type": "entity", "name": "Alice", "entityType": "person", "observations": ["keeps bees", {"a": 1}, 7]}
+    items = read("server_memory", written(tmp_path, line))
+    assert [item.draft.content for item in memories(items).values()] == ["keeps bees"]
+    assert reasons(items) == ["an observation that is no text"] * 2
+
+
 # mem0
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"user_id": 7}, {"agent_id": ["x"]}, {"run_id": 7}, {"metadata": "food"}, {"created_at": "when it rained"},
+        {"updated_at": {}}, {"categories": [7]}, {"categories": {"a": 1}},
+    ],
+)  # fmt: skip
+def test_mem0_a_field_of_another_kind_is_named_and_the_memory_is_read(more: Any, tmp_path: Path) -> None:
+    items = read("mem0", written(tmp_path, [{"id": "a", "memory": "Is a vegetarian", **more}]))
+    assert list(memories(items)) == ["a"]
+    (reason,) = reasons(items)
+    assert next(iter(more)).removesuffix("ies") in reason
 
 
 def test_mem0_keeps_whose_it_is_and_what_it_was_called(tmp_path: Path) -> None:
@@ -263,6 +313,13 @@ def test_trusty_what_its_server_answers(tmp_path: Path) -> None:
     (fact,) = read("trusty", written(tmp_path, facts))
     assert isinstance(fact, SourceStatement)
     assert (fact.object, fact.valid_from) == ("c", 1770091506000)
+
+
+def test_trusty_keeps_all_of_where_a_fact_is_from(tmp_path: Path) -> None:
+    fact = {"subject": "a", "predicate": "b", "object": "c", "provenance": "said\nby " + "Alice " * 30}
+    (stated,) = read("trusty", written(tmp_path, [fact]))
+    assert isinstance(stated, SourceStatement)
+    assert stated.provenance == fact["provenance"]
 
 
 @pytest.mark.parametrize("line", ['{"format_version": 2, "content": "x", "drawer_type": ""}', "[1]", "{"])

@@ -36,7 +36,9 @@ def matches(source: Source) -> bool:
 
 
 def read(source: Source) -> Iterator[Item]:
-    for file in source.named(_FILES) or [source.single()]:
+    files = source.named(_FILES) or [source.single()]
+    yield from source.others(files)
+    for file in files:
         with source.open(file) as lines:
             for line, conversation in elements(lines, file):
                 if not isinstance(conversation, dict) or not isinstance(conversation.get("mapping"), dict):

@@ -30,7 +30,9 @@ def matches(source: Source) -> bool:
 
 
 def read(source: Source) -> Iterator[Item]:
-    for file in source.named(_FILES) or [source.single()]:
+    files = source.named(_FILES) or [source.single()]
+    yield from source.others(files)
+    for file in files:
         with source.open(file) as lines:
             for line, element in elements(lines, file):
                 if not isinstance(element, dict):
@@ -47,6 +49,8 @@ def read(source: Source) -> Iterator[Item]:
 
 def _conversation(conversation: dict[str, Any]) -> Iterator[Item]:
     session, title = text_of(conversation.get("uuid")), text_of(conversation.get("name"))
+    if conversation.get("summary"):
+        yield LeftOut(label(title or session), "the summary of a conversation is not imported")
     for number, message in enumerate(conversation["chat_messages"]):
         if not isinstance(message, dict):
             yield Broken(f"conversation {label(title or session)}, message {number + 1}", "is not an object")
@@ -69,10 +73,24 @@ def _conversation(conversation: dict[str, Any]) -> Iterator[Item]:
 
 
 def _text(message: dict[str, Any]) -> tuple[str, list[str]]:
-    blocks = [block for block in list_of(message.get("content")) if isinstance(block, dict)]
-    texts = [text_of(block.get("text")) for block in blocks if block.get("type") == "text"]
-    others = [str(block.get("type")) for block in blocks if block.get("type") != "text"]
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else [content] if content else []
+    given = [_words(block) for block in blocks]
+    texts = [text for text in given if text is not None]
+    others = [
+        str(block.get("type")) if isinstance(block, dict) else type(block).__name__
+        for block, text in zip(blocks, given, strict=True)
+        if text is None
+    ]
     return ("\n".join(filter(None, texts)) or text_of(message.get("text"))).strip(), others
+
+
+def _words(block: Any) -> str | None:
+    """What a block of text says, which may also be a plain text; None where it is something else."""
+    if isinstance(block, dict):
+        text = block.get("text", "") if block.get("type") == "text" else None
+        return text if isinstance(text, str) else None
+    return block if isinstance(block, str) else None
 
 
 def _attachments(message: dict[str, Any], id: str, draft: Draft, at: int | None) -> Iterator[Item]:
@@ -80,6 +98,7 @@ def _attachments(message: dict[str, Any], id: str, draft: Draft, at: int | None)
 
     for number, attached in enumerate(list_of(message.get("attachments"))):
         if not isinstance(attached, dict):
+            yield LeftOut(f"{id}: {label(str(attached))}", "an attachment that is no object")
             continue
         name, text = text_of(attached.get("file_name")), text_of(attached.get("extracted_content")).strip()
         if not text:
@@ -88,7 +107,8 @@ def _attachments(message: dict[str, Any], id: str, draft: Draft, at: int | None)
         yield SourceMemory(
             f"{id}/attachment/{number}", replace(draft, content=text, kind="attachment", title=name or draft.title), at
         )
-    for file in list_of(message.get("files")):
+    files = message.get("files")
+    for file in files if isinstance(files, list) else [files] if files else []:
         yield LeftOut(
             label(text_of(file.get("file_name") if isinstance(file, dict) else "")),
             "pictures and files are not imported",
@@ -121,9 +141,15 @@ def _memories(element: dict[str, Any]) -> Iterator[Item]:
     account = text_of(element.get("account_uuid")) or "account"
     if text := text_of(element.get("conversations_memory")).strip():
         yield SourceMemory(f"{account}/memory", Draft("", "semantic", text, kind="memory", source="claude:memories"))
+    elif not isinstance(element.get("conversations_memory", ""), str):
+        yield LeftOut(f"{account}/memory", "a memory that is no text")
     projects = element.get("project_memories")
+    if projects and not isinstance(projects, dict):
+        yield LeftOut(f"{account}/memory", "memories of projects that are no object")
     for id, text in projects.items() if isinstance(projects, dict) else ():
-        if text_of(text).strip():
+        if not isinstance(text, str):
+            yield LeftOut(f"{account}/memory/{label(id)}", "a memory that is no text")
+        elif text.strip():
             draft = Draft("", "semantic", text.strip(), kind="memory", source=f"claude:{id}")
             yield SourceMemory(f"{account}/memory/{id}", draft)
 

@@ -81,6 +81,7 @@ def _memory(element: Any, where: str) -> Iterator[Item]:
     if not text:
         yield LeftOut(element["id"], "it has no text")
         return
+    yield from _odd_fields(element)
     metadata = dict(element["metadata"]) if isinstance(element.get("metadata"), dict) else {}
     metadata |= {name: value for name, value in element.items() if name not in _OWN and value is not None}
     at, ends = milliseconds(element.get("created_at")), element.get("expiration_date")
@@ -95,6 +96,22 @@ def _memory(element: Any, where: str) -> Iterator[Item]:
     )  # fmt: skip
     changed = milliseconds(element.get("updated_at"))
     yield SourceMemory(element["id"], draft, at, {} if changed is None else {"updated_at": changed})
+
+
+def _odd_fields(element: dict[str, Any]) -> Iterator[LeftOut]:
+    """Fields of a memory that are of another kind than mem0 gives them, and so are not kept with it."""
+    for name in ("user_id", "agent_id", "run_id", "actor_id", "role"):
+        if element.get(name) is not None and not isinstance(element[name], str):
+            yield LeftOut(element["id"], f"its {name} is no text; the memory itself is read")
+    if element.get("metadata") is not None and not isinstance(element["metadata"], dict):
+        yield LeftOut(element["id"], "its metadata is no object; the memory itself is read")
+    for name in ("created_at", "updated_at"):
+        if element.get(name) is not None and milliseconds(element[name]) is None:
+            yield LeftOut(element["id"], f"its {name} is no time; the memory itself is read")
+    named = element.get("categories")
+    for each in named if isinstance(named, list) else [named]:
+        if each is not None and not isinstance(each, str):
+            yield LeftOut(element["id"], "a category of it is no text; the memory itself is read")
 
 
 def _relation(relation: Any) -> Iterator[Item]:

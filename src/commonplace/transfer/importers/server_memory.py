@@ -10,7 +10,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from commonplace.engine import Draft
-from commonplace.transfer.importers.source import Broken, Item, Source, SourceMemory, SourceStatement, text_of, texts_of
+from commonplace.transfer.importers.source import (
+    Broken,
+    Item,
+    LeftOut,
+    Source,
+    SourceMemory,
+    SourceStatement,
+    label,
+    text_of,
+    texts_of,
+)
 from commonplace.wire.strict_json import InvalidJson, decode
 
 NAME, TITLE = "server_memory", "MCP server-memory"
@@ -46,6 +56,12 @@ def _entity(entity: dict[str, Any]) -> Iterator[Item]:
     name, kind = entity["name"], text_of(entity.get("entityType"))
     tags = texts_of(kind)
     observations = texts_of(entity.get("observations"))
+    given = entity.get("observations")
+    for each in given if isinstance(given, list) else [given]:
+        if each is not None and not isinstance(each, str):
+            yield LeftOut(label(f"{name}: {each}"), "an observation that is no text")
+    if kind == "" and entity.get("entityType") not in (None, ""):
+        yield LeftOut(label(name), "its entityType is no text; the entity itself is read")
     for text in observations:
         yield SourceMemory(
             _id(name, text), Draft("", "semantic", text, kind="observation", entity_name=name, tags=tags, source=NAME)

@@ -94,6 +94,13 @@ class Source:
         wanted = re.compile(pattern)
         return [member for member in self.members if wanted.fullmatch(member.rpartition("/")[2])]
 
+    def others(self, read: list[str]) -> Iterator[LeftOut]:
+        """The files in it that a format does not read."""
+        taken = set(read)
+        for member in self.members:
+            if member not in taken:
+                yield LeftOut(label(member), "a file that is not read")
+
     def single(self) -> str:
         """The file of a format that is one file."""
         if len(self.members) != 1:

@@ -19,7 +19,6 @@ from commonplace.transfer.importers.source import (
     Source,
     SourceMemory,
     SourceStatement,
-    label,
     milliseconds,
     text_of,
     texts_of,
@@ -98,5 +97,5 @@ def _fact(element: dict[str, Any], where: str) -> Item:
         valid_from=milliseconds(element.get("valid_from")),
         valid_to=milliseconds(element.get("valid_to")),
         confidence=float(confidence) if isinstance(confidence, (int, float)) and 0 <= confidence <= 1 else 1.0,
-        provenance=label(text_of(element.get("provenance"))) or None,
+        provenance=text_of(element.get("provenance")) or None,
     )
