@@ -277,6 +277,21 @@ def test_amp_a_row_that_is_wrong_is_broken_and_the_next_is_read(tmp_path: Path) 
     assert isinstance(second, SourceMemory)
 
 
+def test_amp_a_column_of_bytes_and_a_table_of_another_name_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
+    path = EVERY["amp"][0](tmp_path)
+    db = apsw.Connection(str(path))
+    db.execute("ALTER TABLE lessons ADD COLUMN embedding BLOB")
+    db.execute("UPDATE lessons SET embedding = x'ff00ff'")
+    db.execute("CREATE TABLE agent_status(id)")
+    db.close()
+    items = read("amp", path)
+    assert sorted(memories(items)) == ["cp-1", "lesson-1"]
+    assert [(item.what, item.reason) for item in items if isinstance(item, LeftOut)][:2] == [
+        ("lessons.embedding", "a column that is not read"),
+        ("table agent_status", "a table that is not read"),
+    ]
+
+
 def test_amp_another_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "n.db"
     db = apsw.Connection(str(path))

@@ -23,6 +23,10 @@ from commonplace.wire.strict_json import InvalidJson, decode
 NAME, TITLE = "amp", "AMP (Nellie's SQLite file)"
 _MAGIC = b"SQLite format 3\x00"
 _TABLES = ("lessons", "checkpoints")
+_READ = frozenset(
+    ("id", "title", "content", "tags", "severity", "agent", "repo", "created_at", "updated_at", "session_id",
+     "working_on", "state")
+)  # fmt: skip
 
 
 def matches(source: Source) -> bool:
@@ -45,6 +49,9 @@ def read(source: Source) -> Iterator[Item]:
         for table in _TABLES:
             if table in tables:
                 yield from _rows(db, table)
+        for table in sorted(tables.difference(_TABLES, ("chunks",))):
+            if not table.startswith("sqlite_"):
+                yield LeftOut(f"table {label(table)}", "a table that is not read")
         if "chunks" in tables and (count := next(db.execute("SELECT count(*) FROM chunks"))[0]):
             yield LeftOut(
                 f"{count:,} rows of chunks", "indexed code is not imported: it is made of files that are there"
@@ -56,7 +63,13 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _rows(db: Any, table: str) -> Iterator[Item]:
-    names = [name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+    given = [name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+    for name in given:
+        if name not in _READ:
+            yield LeftOut(f"{table}.{label(name)}", "a column that is not read")
+    names = [name for name in given if name in _READ]
+    if not names:
+        return
     # As bytes: of one text that is none, SQLite's reader would keep all that come after it, too.
     quoted = [f'"{name.replace(chr(34), chr(34) * 2)}"' for name in names]
     columns = ", ".join(f"CASE typeof({c}) WHEN 'text' THEN CAST({c} AS BLOB) ELSE {c} END" for c in quoted)
