@@ -330,6 +330,23 @@ def test_trusty_what_its_server_answers(tmp_path: Path) -> None:
     assert (fact.object, fact.valid_from) == ("c", 1770091506000)
 
 
+@pytest.mark.parametrize(
+    "more",
+    [{"importance": 7}, {"importance": "high"}, {"id": 7}, {"created_at": "x"}, {"updated_at": "x"}, {"palace": "p"}],
+)
+def test_trusty_a_field_that_is_not_kept_is_named(more: Any, tmp_path: Path) -> None:
+    line = {"content_hash": "ab", "content": "Bees", "drawer_type": "UserFact", **more}
+    items = read("trusty", written(tmp_path, line))
+    assert len(memories(items)) == 1
+    (reason,) = reasons(items)
+    assert next(iter(more)) in reason
+
+
+def test_trusty_keeps_when_a_drawer_was_changed(tmp_path: Path) -> None:
+    line = {"content_hash": "ab", "content": "Bees", "drawer_type": "UserFact", "updated_at": "2026-02-03T04:05:06Z"}
+    assert memories(read("trusty", written(tmp_path, line)))["ab"].more == {"updated_at": 1770091506000}
+
+
 def test_trusty_keeps_all_of_where_a_fact_is_from(tmp_path: Path) -> None:
     fact = {"subject": "a", "predicate": "b", "object": "c", "provenance": "said\nby " + "Alice " * 30}
     (stated,) = read("trusty", written(tmp_path, [fact]))

@@ -44,14 +44,40 @@ def read(source: Source) -> Iterator[Item]:
     with source.open(member) as lines:
         if is_list:
             for number, element in elements(lines):
-                yield _item(element, f"line {number}")
+                yield from _items(element, f"line {number}")
             return
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 try:
-                    yield _item(decode(line), f"line {number}")
+                    yield from _items(decode(line), f"line {number}")
                 except InvalidJson as error:
                     yield Broken(f"line {number}", f"is {error}")
+
+
+def _items(element: Any, where: str) -> Iterator[Item]:
+    item = _item(element, where)
+    if isinstance(item, SourceMemory | SourceStatement):
+        yield from _odd_fields(element, where)
+    yield item
+
+
+def _odd_fields(element: dict[str, Any], where: str) -> Iterator[LeftOut]:
+    """Fields that are not kept with what is read."""
+    for name in ("importance", "confidence"):
+        if element.get(name) is not None and not _is_share(element[name]):
+            yield LeftOut(where, f"its {name} is no number from 0 to 1; the rest is read")
+    for name in ("created_at", "updated_at", "expires_at", "valid_from", "valid_to"):
+        if element.get(name) is not None and milliseconds(element[name]) is None:
+            yield LeftOut(where, f"its {name} is no time; the rest is read")
+    for name in ("id", "room", "drawer_type", "source_file", "provenance"):
+        if element.get(name) is not None and not isinstance(element[name], str):
+            yield LeftOut(where, f"its {name} is no text; the rest is read")
+    if element.get("palace") is not None:
+        yield LeftOut(where, "its palace is not kept; --agent says whose it becomes")
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _item(element: Any, where: str) -> Item:
@@ -82,7 +108,9 @@ def _item(element: Any, where: str) -> Item:
         expires_at=ends,
     )
     named = element.get("id") or element.get("drawer_id") or element.get("content_hash")
-    return SourceMemory(text_of(named) or hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), draft, at)
+    id = text_of(named) or hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    changed = milliseconds(element.get("updated_at"))
+    return SourceMemory(id, draft, at, {} if changed is None else {"updated_at": changed})
 
 
 def _fact(element: dict[str, Any], where: str) -> Item:
