@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from foreign_files import EVERY
 
+from commonplace.transfer.importers import importer
 from commonplace.transfer.importers.source import Source, milliseconds, texts_of
 from commonplace.transfer.report import BrokenFile
 
@@ -99,3 +101,11 @@ def test_an_archive_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     path.write_bytes(whole[:directory] + b"PK??" + whole[directory + 4 :])
     with pytest.raises(BrokenFile, match=r"z\.zip: the archive is damaged"):
         _ = Source(path).members
+
+
+@pytest.mark.parametrize("name", ["chatgpt", "claude", "amp"])
+def test_what_is_read_to_its_end_is_read_whole(name: str, tmp_path: Path) -> None:
+    source = Source(EVERY[name][0](tmp_path))
+    items = list(importer(name).read(source))
+    assert items
+    assert source.position == source.size > 0

@@ -46,9 +46,10 @@ def read(source: Source) -> Iterator[Item]:
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not tables.intersection(_TABLES):
             raise BrokenFile(source.path.name, "has neither lessons nor checkpoints: it is not Nellie's")
-        for table in _TABLES:
+        for number, table in enumerate(_TABLES, 1):
             if table in tables:
                 yield from _rows(db, table)
+            source.position = source.size * number // len(_TABLES)  # SQLite reads it, and does not say how far
         for table in sorted(tables.difference(_TABLES, ("chunks",))):
             if not table.startswith("sqlite_"):
                 yield LeftOut(f"table {label(table)}", "a table that is not read")

@@ -65,6 +65,7 @@ class Source:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.position = 0
+        self._unread: set[str] = set()
 
     @cached_property
     def is_zip(self) -> bool:
@@ -84,9 +85,9 @@ class Source:
     def size(self) -> int:
         if self.is_zip:
             with self._archive() as archive:
-                return sum(info.file_size for info in archive.infolist())
+                return sum(info.file_size for info in archive.infolist() if info.filename not in self._unread)
         if self.path.is_dir():
-            return sum((self.path / member).lstat().st_size for member in self.members)
+            return sum((self.path / member).lstat().st_size for member in self.members if member not in self._unread)
         return self.path.stat().st_size
 
     def named(self, pattern: str) -> list[str]:
@@ -96,9 +97,9 @@ class Source:
 
     def others(self, read: list[str]) -> Iterator[LeftOut]:
         """The files in it that a format does not read."""
-        taken = set(read)
+        self._unread = set(self.members).difference(read)  # which `size` leaves out: nobody will have read them
         for member in self.members:
-            if member not in taken:
+            if member in self._unread:
                 yield LeftOut(label(member), "a file that is not read")
 
     def single(self) -> str:
