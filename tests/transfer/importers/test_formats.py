@@ -121,6 +121,7 @@ def test_claude_gives_messages_attachments_projects_and_memories(tmp_path: Path)
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
+        ({"attachments": "lease"}, "an attachment that is no object"),
         ({"attachments": ["lease"]}, "an attachment that is no object"),
         ({"files": {"file_name": "a.png"}}, "pictures and files are not imported"),
         ({"content": [7]}, "a part of it is not text but int"),
@@ -209,6 +210,13 @@ def test_mem0_as_mem0_itself_wrote_it() -> None:
     assert (first.draft.content, first.draft.metadata, first.draft.speaker) == ("Is a vegetarian", {}, "user")
     assert (second.draft.agent_id, second.draft.metadata) == ("cook", {"category": "food", "stars": 5})
     assert second.created_at == 1794838926199
+
+
+def test_mem0_relations_that_are_no_list_and_claude_projects_without_text_are_named(tmp_path: Path) -> None:
+    assert reasons(read("mem0", written(tmp_path, {"results": [], "relations": "x"}))) == [
+        "a relation without both its ends"
+    ]
+    assert reasons(read("claude", written(tmp_path, [{"docs": [], "description": ["x"]}]))) == ["it is no text"]
 
 
 def test_mem0_as_a_list(tmp_path: Path) -> None:
@@ -332,7 +340,15 @@ def test_trusty_what_its_server_answers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "more",
-    [{"importance": 7}, {"importance": "high"}, {"id": 7}, {"created_at": "x"}, {"updated_at": "x"}, {"palace": "p"}],
+    [
+        {"importance": 7},
+        {"importance": "high"},
+        {"id": 7},
+        {"created_at": "x"},
+        {"updated_at": "x"},
+        {"palace": "p"},
+        {"tags": [7]},
+    ],
 )
 def test_trusty_a_field_that_is_not_kept_is_named(more: Any, tmp_path: Path) -> None:
     line = {"content_hash": "ab", "content": "Bees", "drawer_type": "UserFact", **more}

@@ -96,7 +96,8 @@ def _words(block: Any) -> str | None:
 def _attachments(message: dict[str, Any], id: str, draft: Draft, at: int | None) -> Iterator[Item]:
     from dataclasses import replace
 
-    for number, attached in enumerate(list_of(message.get("attachments"))):
+    given = message.get("attachments")
+    for number, attached in enumerate(given if isinstance(given, list) else [given] if given else []):
         if not isinstance(attached, dict):
             yield LeftOut(f"{id}: {label(str(attached))}", "an attachment that is no object")
             continue
@@ -118,6 +119,8 @@ def _attachments(message: dict[str, Any], id: str, draft: Draft, at: int | None)
 def _project(project: dict[str, Any]) -> Iterator[Item]:
     name, id = text_of(project.get("name")), text_of(project.get("uuid"))
     for key in ("description", "prompt_template"):
+        if project.get(key) is not None and not isinstance(project[key], str):
+            yield LeftOut(f"{label(name)}: {key}", "it is no text")
         if text := text_of(project.get(key)).strip():
             draft = Draft(
                 "", "semantic", text, kind=key, title=name or None, project=name or None, source=f"claude:{id}"

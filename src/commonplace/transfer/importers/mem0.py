@@ -15,7 +15,6 @@ from commonplace.transfer.importers.source import (
     SourceMemory,
     SourceStatement,
     label,
-    list_of,
     milliseconds,
     text_of,
     texts_of,
@@ -69,7 +68,8 @@ def read(source: Source) -> Iterator[Item]:
         raise BrokenFile("line 1", "has neither `results` nor `memories`")
     for number, element in enumerate(listed, start=1):
         yield from _memory(element, f"result {number}")
-    for relation in list_of(document.get("relations")):
+    relations = document.get("relations")
+    for relation in relations if isinstance(relations, list) else [relations] if relations else []:
         yield from _relation(relation)
 
 

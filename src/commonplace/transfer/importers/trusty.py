@@ -72,6 +72,10 @@ def _odd_fields(element: dict[str, Any], where: str) -> Iterator[LeftOut]:
     for name in ("id", "room", "drawer_type", "source_file", "provenance"):
         if element.get(name) is not None and not isinstance(element[name], str):
             yield LeftOut(where, f"its {name} is no text; the rest is read")
+    tags = element.get("tags")
+    for tag in tags if isinstance(tags, list) else [tags]:
+        if tag is not None and not isinstance(tag, str):
+            yield LeftOut(where, "one of its tags is no text; the rest is read")
     if element.get("palace") is not None:
         yield LeftOut(where, "its palace is not kept; --agent says whose it becomes")
 
