@@ -231,6 +231,41 @@ def test_a_store_is_moved_to_another_folder(cli: Cli, remember: Callable[..., st
     assert "the target is not empty" in again.err
 
 
+@pytest.mark.parametrize("yes", [["--yes"], []], ids=["unasked", "no terminal"])
+def test_what_is_kept_is_said_before_anything_is_copied(
+    cli: Cli, remember: Callable[..., str], data: Path, tmp_path: Path, yes: list[str]
+) -> None:
+    remember("Alice is allergic to peanuts")
+    foreseen = cli("migrate", "--from", str(data), "--to", str(tmp_path / "there"), "--dry-run")
+    table = foreseen.out.rpartition("would copy")[0]
+    assert "the ledger\tthe same" in table
+    (tmp_path / "file").write_text("no folder")
+    failed = cli("migrate", "--from", str(data), "--to", str(tmp_path / "file" / "there"), *yes)
+    assert (failed.code != 0, failed.out) == (True, table)
+    done = cli("migrate", "--from", str(data), "--to", str(tmp_path / "there"), *yes)
+    assert done.code == 0, done
+    assert done.out.startswith(f"{table}copied 1 memory, 1 version")
+
+
+def test_what_is_kept_is_said_once_to_whoever_is_asked(
+    cli: Cli, remember: Callable[..., str], data: Path, tmp_path: Path
+) -> None:
+    remember("Alice is allergic to peanuts")
+    refused = cli("migrate", "--from", str(data), "--to", str(tmp_path / "there"), typed="n\n")
+    assert refused.out.count("the ledger\tthe same") == 1
+    assert "copy 1 memory" in refused.err
+    assert not (tmp_path / "there").exists()
+
+
+@pytest.mark.parametrize("yes", [["--yes"], []], ids=["unasked", "no terminal"])
+def test_to_a_program_what_is_kept_is_said_in_the_one_document(
+    cli: Cli, remember: Callable[..., str], data: Path, tmp_path: Path, yes: list[str]
+) -> None:
+    remember("Alice is allergic to peanuts")
+    done = cli("migrate", "--from", str(data), "--to", str(tmp_path / "there"), "--json", *yes).json
+    assert ("the ledger", "the same") in [(row["what"], row["kept"]) for row in done["fidelity"]]
+
+
 @pytest.mark.timeout(60)  # a server that starts goes on
 @pytest.mark.parametrize("command", ["recall x", "remember x", "list", "export", "status", "migrate", "serve --port 0"])
 def test_a_store_that_is_half_moved_is_not_used(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 from commonplace.cli.support import options, output
@@ -47,8 +48,10 @@ async def _migrate(run: Session, source: str, target: str, dry_run: bool, yes: b
         report = await move.report()
         if dry_run:
             return Answer(report.document(), lambda: _show(report.fidelity, f"would copy {_amounts(report.counts)}"))
-        if not yes and run.interactive:
+        if not run.as_json:  # whose one document has it
             _show(report.fidelity, None)
+            sys.stdout.flush()  # what is said first is to be read also of a run that is killed
+        if not yes and run.interactive:
             output.confirm(f"copy {_amounts(report.counts)} to {shown_url(move.target_url)}?")
         with ProgressBar("copying") as progress:
             done = await move.run(OPERATOR, report, progress)
