@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from commonplace.testing.subject import FakeClock
+from commonplace.transfer.fidelity import MEMORY_FIELDS
 from commonplace.transfer.migrate import StoreMove, store_url
 from commonplace.wire.errors import Fault, NotFound, ValidationError
+from commonplace.wire.record import Memory
 
 
 def test_a_folder_is_the_store_in_it(tmp_path: Path) -> None:
@@ -64,4 +68,11 @@ def test_what_will_be_kept_is_said_before_anything_is_made(tmp_path: Path, empty
     report = asyncio.run(work())
     assert {row["kept"] for row in report.fidelity} >= {"the same", "not carried"}
     assert all(row["what"] for row in report.fidelity)
+    said = Counter(name for row in report.fidelity for name in row["what"].split(", "))
+    assert {field.name: said[field.name] for field in fields(Memory)} == {field.name: 1 for field in fields(Memory)}
     assert not (tmp_path / "there").exists()
+
+
+def test_the_report_names_every_field_of_a_memory_once() -> None:
+    named = [name for names in MEMORY_FIELDS for name in names]
+    assert sorted(named) == sorted(field.name for field in fields(Memory))

@@ -1,4 +1,8 @@
-"""What a migration keeps, thing by thing, said before it starts. Pure."""
+"""What a migration keeps, thing by thing, said before it starts. Pure.
+
+`MEMORY_FIELDS` names every field of a memory once. All are the same afterwards: a migration that finds one that is not
+(`engine.transfer.store_digest` compares them all) does not end well.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,17 @@ from commonplace.stores.optional import RecordKinds, SecondEmbedderInfo
 
 Row = dict[str, str]
 _EXACT = "the same"
+#: The fields of a row of the report, and its remark.
+MEMORY_FIELDS = {
+    ("id", "aliases", "tenant", "agent_id", "user_id", "project"): "",
+    ("type", "kind", "content", "title", "entity_name", "tags", "metadata", "source", "speaker", "session_id"): "",
+    ("confidence", "importance", "demotion", "recalls", "last_recalled_at"): "",
+    ("created_at", "updated_at", "expires_at", "event_time"): "each version is written at the time it had",
+    ("status", "supersedes", "merged_into"): "",
+    ("privacy", "provenance"): "with whom it is shared, where it is from, and what its author signed",
+    ("seq", "version"): "places of what was erased are kept, so that as_of reads the same",
+    ("salt", "content_hash"): "so that the ledger's hash of every row holds",
+}
 
 
 def fidelity(
@@ -17,15 +32,8 @@ def fidelity(
 ) -> list[Row]:  # fmt: skip
     """Rows of {what, kept, remark}; `target` is None while it is not there yet."""
     rows = [
-        _row("id, aliases, agent, tenant", _EXACT),
-        _row("text, title, tags, metadata, type, kind, user, project, source, speaker, session", _EXACT),
-        _row("confidence, importance, demotion, recalls", _EXACT),
-        _row("created_at, updated_at, expires_at, event_time", _EXACT, "each version is written at the time it had"),
+        *(_row(", ".join(names), _EXACT, remark) for names, remark in MEMORY_FIELDS.items()),
         _row("every version, forgotten and archived memories", _EXACT),
-        _row(
-            "sequence and version numbers", _EXACT, "places of what was erased are kept, so that as_of reads the same"
-        ),
-        _row("salts and hashes of texts", _EXACT),
         _row("statements", _EXACT, "with their intervals, authors and ids"),
         _records(source),
         _row("the ledger", _EXACT, "entry by entry: it verifies with the same head"),
