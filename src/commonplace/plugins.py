@@ -30,8 +30,12 @@ BUILT_IN = {
     "letta+https": "commonplace.stores.letta",
     "cognee": "commonplace.stores.cognee",
 }
-#: What is there before a store is in it: the backend is asked whether one is.
+#: Those whose stores only have copies of what a primary keeps.
+COPY_SCHEMES = frozenset(
+    {"memorywire+http", "memorywire+https", "mem0", "mem0+postgresql", "letta", "letta+https", "cognee"}
+)
 _TELL_ITS_AUTHORS = "tell the authors of that package"
+#: What is there before a store is in it: the backend is asked whether one is.
 _DATABASES = ("postgresql", "postgres", "pgvector")
 #: What a scheme needs besides us: the module to look for, the package it comes in, and the extra that installs it.
 _NEEDS = {

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from commonplace import plugins
+from commonplace.stores.copies import PrimaryCopy
+from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import FakeClock
 from commonplace.transfer.fidelity import MEMORY_FIELDS
 from commonplace.transfer.migrate import StoreMove, store_url
@@ -55,6 +58,40 @@ def test_a_scheme_that_nobody_offers(tmp_path: Path, empty_store: Path) -> None:
 
     with pytest.raises(Fault, match="there is no store for abacus://"):
         asyncio.run(work())
+
+
+@pytest.mark.parametrize("scheme", sorted(plugins.COPY_SCHEMES))
+def test_a_store_that_keeps_copies_is_neither_end(tmp_path: Path, empty_store: Path, scheme: str) -> None:
+    url = f"{scheme}://somewhere"
+    with pytest.raises(ValidationError) as to:
+        StoreMove(str(empty_store), url)
+    assert to.value.message.startswith("a migration goes from one primary to another (sqlite://, sqlite-vec://,")
+    assert f"{scheme}:// keeps copies" in to.value.message
+    assert "name it as a further --store and run `commonplace stores resync NAME`" in to.value.message
+    with pytest.raises(ValidationError, match="goes from one primary to another") as begun:
+        StoreMove(url, str(tmp_path / "there"))
+    assert "--from names the primary" in begun.value.message
+
+
+def test_a_package_that_offers_a_store_for_copies_is_told_the_same(
+    tmp_path: Path, empty_store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugins, "_installed", lambda scheme: lambda url, clock: PrimaryCopy(InMemory(clock)))
+
+    async def work() -> None:
+        move = StoreMove(str(empty_store), "abacus://x", clock=FakeClock())
+        try:
+            await move.report()
+        finally:
+            await move.close()
+
+    with pytest.raises(ValidationError, match=r"abacus:// keeps copies"):
+        asyncio.run(work())
+
+
+def test_every_other_scheme_of_ours_is_a_primary() -> None:
+    others = set(plugins.BUILT_IN) - plugins.COPY_SCHEMES
+    assert others == {"sqlite", "sqlite-vec", "postgresql", "postgres", "pgvector", "memory"}
 
 
 def test_what_will_be_kept_is_said_before_anything_is_made(tmp_path: Path, empty_store: Path) -> None:

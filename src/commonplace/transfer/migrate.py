@@ -19,6 +19,11 @@ from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.record import Clock, Principal, system_clock
 from commonplace.wire.shown_urls import shown_url
 
+_COPIES_INSTEAD = {
+    "from": "--from names the primary whose copies it has",
+    "to": "name it as a further --store and run `commonplace stores resync NAME`",
+}
+
 
 def store_url(given: str) -> str:
     """A store's URL; a folder stands for the embedded store in it."""
@@ -26,6 +31,26 @@ def store_url(given: str) -> str:
     # One that lacks its slashes is refused as a URL: as a folder it would be made, with a password in its name.
     broken = scheme in plugins.BUILT_IN or "@" in rest
     return given if "://" in given or broken else f"sqlite://{(Path(given).expanduser() / DATABASE).absolute()}"
+
+
+def _scheme(url: str) -> str:
+    return url.partition("://")[0]
+
+
+def _open_primary(url: str, clock: Clock, field: str) -> Primary:
+    store = plugins.open_any(url, clock, StoreSettings())
+    if not isinstance(store, Primary):
+        raise _keeps_copies(url, field)
+    return store
+
+
+def _keeps_copies(url: str, field: str) -> ValidationError:
+    return ValidationError(
+        "a migration goes from one primary to another (sqlite://, sqlite-vec://, postgresql:// or what a package "
+        f"offers), and {_scheme(url)}:// keeps copies",
+        hint=_COPIES_INSTEAD[field],
+        field=field,
+    )
 
 
 @dataclass(slots=True, frozen=True)
@@ -47,6 +72,10 @@ class StoreMove:
         self.source_url, self.target_url = store_url(source_url), store_url(target_url)
         if self.source_url == self.target_url:
             raise ValidationError("--from and --to name the same store", field="to")
+        # Before anything is opened: such a store asks for an embedder or its server, and neither would help.
+        for url, field in ((self.source_url, "from"), (self.target_url, "to")):
+            if _scheme(url) in plugins.COPY_SCHEMES:
+                raise _keeps_copies(url, field)
         if not plugins.store_exists(self.source_url):
             raise NotFound(f"there is no store at {shown_url(self.source_url)}; --from names one, or its folder")
         if is_ephemeral(self.target_url):
@@ -56,7 +85,7 @@ class StoreMove:
                 field="to",
             )
         self._clock = clock
-        self._source: Primary = plugins.open_store(self.source_url, clock, StoreSettings())
+        self._source: Primary = _open_primary(self.source_url, clock, "from")
         self._target: Primary | None = None
 
     async def report(self) -> MigrationReport:
@@ -86,7 +115,7 @@ class StoreMove:
             await self._target.close()
 
     def _open_target(self) -> Primary:
-        self._target = plugins.open_store(self.target_url, self._clock, StoreSettings())
+        self._target = _open_primary(self.target_url, self._clock, "to")
         return self._target
 
     async def _embedder(self) -> Embedder | None:
