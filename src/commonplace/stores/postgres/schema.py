@@ -1,8 +1,8 @@
 """The tables, and the numbered steps that made them. A step, once released, is never edited.
 
-Everything is found by scope first, which is one agent of one tenant: what is searched is partitioned by hash of it, and
-may be distributed by it. Names that may be long are indexed by their digest: an index row of PostgreSQL holds no more
-than 2.7 kB.
+What is searched, `postings` and `parts_N`, is keyed by scope first, which is one agent of one tenant, and partitioned
+by hash of it; memories, versions, recalls, vectors and statements are keyed by numbers of their own. Names that may be
+long are indexed by their digest: an index row of PostgreSQL holds no more than 2.7 kB.
 """
 
 from __future__ import annotations
