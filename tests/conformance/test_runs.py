@@ -60,6 +60,11 @@ class Breaks(Copy):
         raise KeyError("vendor")
 
 
+class QuotesItsAddress(Copy):
+    async def health(self) -> dict[str, Any]:
+        raise RuntimeError("cannot reach https://alice:hunter2hunter2@db.example")
+
+
 class SaysNothing(Copy):
     async def health(self) -> dict[str, Any]:
         return {}
@@ -122,6 +127,12 @@ def test_what_a_store_does_wrong_is_noticed_and_said(kind: type[Copy], noticed: 
     assert outcomes[noticed].result == "fail"
     assert said in outcomes[noticed].why
     assert outcomes["capabilities_declared"].result == "pass"
+
+
+def test_what_a_product_says_of_its_failure_may_quote_a_password() -> None:
+    outcomes = asyncio.run(_with_copy(QuotesItsAddress))
+    assert outcomes["health_returns_status"].why.startswith("RuntimeError at ")
+    assert "hunter2" not in repr(outcomes)
 
 
 def test_nothing_of_a_users_is_touched_and_nothing_is_left(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from commonplace.stores.memory import InMemory
 from commonplace.stores.mixins import scan_all
 from commonplace.stores.optional import PerAgentStore
 from commonplace.stores.urls import parse_store_url
-from commonplace.wire.errors import Fault, Unavailable
+from commonplace.wire.errors import Fault, Unavailable, kind_and_place
 from commonplace.wire.record import EVERY_STATUS, Principal, system_clock
 from commonplace.wire.shown_urls import shown_url
 from commonplace.wire.times import DAY_MS
@@ -91,7 +91,7 @@ async def _failure(work: Any) -> str:
     except Fault as fault:
         return fault.message
     except Exception as error:  # a product's own: it is that store's failure, and the next scenario's turn
-        return f"{type(error).__name__}: {error!s:.200}"
+        return kind_and_place(error)
     return ""
 
 
