@@ -73,6 +73,28 @@ def test_one_agent_one_user_or_all(cli: Cli, remember: Callable[..., str], tmp_p
     assert "--all is everything" in refused.err
 
 
+def test_agents_whose_names_hold_a_secret_are_counted_and_not_named(
+    cli: Cli, remember: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    with monkeypatch.context() as patch:
+        patch.setenv("COMMONPLACE_REDACTION_MODE", "off")
+        remember("one", "--agent", secret)
+    remember("two", "--agent", "ops")
+    file = tmp_path / "x.jsonl"
+    done = cli("export", "-o", str(file))
+    assert done.out.startswith("exported 1 memory, 1 version to ")
+    said = "note: left out 1 agent whose name holds a secret"
+    assert said in done.err
+    answer = cli("export", "-o", str(file), "--force", "--json")
+    assert answer.json["left_out_agents"] == 1
+    piped = cli("export", "-o", "-")
+    assert said in piped.err
+    assert not any(secret in text for text in (done.out, done.err, answer.out, answer.err, piped.err, file.read_text()))
+    one = cli("export", "-o", str(file), "--force", "--agent", "ops", "--json")
+    assert one.json["left_out_agents"] == 0
+
+
 def test_a_file_that_is_there_is_not_replaced_unasked(cli: Cli, remember: Callable[..., str], tmp_path: Path) -> None:
     remember("one")
     file = tmp_path / "x.jsonl"

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
+from commonplace.cli.support import output
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, option
 from commonplace.cli.support.output import plural, size
 from commonplace.cli.support.progress import ProgressBar
@@ -40,15 +41,18 @@ def export(
     if target is not None and target.exists() and not force:
         raise Conflict(f"{target} is there already; name another file, or replace it with --force")
     # Not `run.memory.agent_id`: COMMONPLACE_AGENT says who writes, and must not narrow an export unnoticed.
-    counts = run(_write(run, target, run.agent, user))
+    counts, left_out = run(_write(run, target, run.agent, user))
     what = ", ".join(plural(counts[kind], word) for kind, word in _WORDS.items() if counts[kind])
     shown = f"exported {what or 'nothing'}"
+    remarks = [_left_out(left_out)] if left_out else []
     if target is None:
         print(shown, file=sys.stderr)
+        output.remarks(remarks)
         return None
     return Answer(
-        {"path": str(target), "counts": counts},
+        {"path": str(target), "counts": counts, "left_out_agents": left_out},
         f"{shown} to {target} ({size(target.stat().st_size)})",
+        remarks,
         nothing=not what,
     )
 
@@ -56,7 +60,13 @@ def export(
 _WORDS = {"memory": "memory", "version": "version", "statement": "statement", "palace": "palace"}
 
 
-async def _write(run: Session, target: Path | None, agent: str | None, user: str | None) -> dict[str, Any]:
+def _left_out(agents: int) -> str:
+    whose = "name holds a secret" if agents == 1 else "names hold a secret"
+    return f"left out {plural(agents, 'agent')} whose {whose}"
+
+
+async def _write(run: Session, target: Path | None, agent: str | None, user: str | None) -> tuple[dict[str, Any], int]:
+    """The counts, and how many agents were left out."""
     from commonplace.transfer.export_file import ExportFile
 
     engine = await run.memory.engine()
@@ -66,7 +76,7 @@ async def _write(run: Session, target: Path | None, agent: str | None, user: str
             async for line in lines.lines():
                 sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
-            return dict(lines.counts)
+            return dict(lines.counts), lines.left_out_agents
         # Beside it first: whoever finds the file finds all of it.
         beside = target.with_name(f".{target.name}.{os.getpid()}")
         try:
@@ -81,4 +91,4 @@ async def _write(run: Session, target: Path | None, agent: str | None, user: str
             raise ValidationError(f"cannot write {target}: {error.strerror or error}", field="output") from error
         finally:
             beside.unlink(missing_ok=True)
-        return dict(lines.counts)
+        return dict(lines.counts), lines.left_out_agents

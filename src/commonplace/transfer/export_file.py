@@ -27,7 +27,10 @@ def encode(document: Document) -> bytes:
 
 
 class ExportFile:
-    """The lines of one export, in order; `counts` is complete once they are read to their end."""
+    """The lines of one export, in order; `counts` is complete once they are read to their end.
+
+    `left_out_agents` is how many agents are not in it because their names hold a secret; the file does not say it.
+    """
 
     def __init__(
         self, engine: Engine, who: Principal, *, agent: str | None = None, user: str | None = None,
@@ -38,10 +41,13 @@ class ExportFile:
         self._progress = progress or (lambda done, total: None)
         self._digest, self._lines = hashlib.sha256(), 0
         self.counts: Counter[str] = Counter(memory=0, version=0, statement=0, palace=0)
+        self.left_out_agents = 0
 
     async def lines(self) -> AsyncGenerator[bytes, None]:
         exports, who = self._engine.exports, self._who
         agents = await exports.agents(who, self._agent)
+        if self._agent is None:
+            self.left_out_agents = await exports.count_left_out(who)
         total = sum([await exports.count(who, agent, self._user) for agent in agents])
         yield self._line(records.header(self._agent, self._user))
         for agent in agents:

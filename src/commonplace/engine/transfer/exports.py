@@ -44,6 +44,13 @@ class Exports:
             raise NotFound(f"there is nothing of agent {agent!r} to export; there are {named}")
         return [agent] if agent is not None else sorted(name for name in found if self._core.redactor.is_name(name))
 
+    async def count_left_out(self, who: Principal) -> int:
+        """How many more the caller may use whose names hold a secret, which no list of agents shows."""
+        require_role(who, "reader")
+        found = {*await self._core.primary.agent_names(who.tenant), *await self._palaces.names(who)}
+        found |= await stating_agents(self._core.primary, who.tenant)
+        return sum(who.may_use(name) and not self._core.redactor.is_name(name) for name in found)
+
     async def count(self, who: Principal, agent: str, user: str | None = None) -> int:
         self._core.require(who, agent, "reader")
         return await count_shown(self._core, who, self._reach(who, agent, user))
