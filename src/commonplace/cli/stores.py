@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from commonplace.cli import FAILURE, OK
+from commonplace.cli import FAILURE
 from commonplace.cli.support.command import WHOLE_STORE, Answer, Commands, Session, argument
 from commonplace.cli.support.output import Document, plural
 from commonplace.cli.support.progress import ProgressBar
@@ -58,13 +58,9 @@ def _listed(found: list[Document]) -> Answer:
         for each in found
     ]
     columns = ["store", "role", "status", "waiting", "failing", "behind", "why"]
-    notes = [
-        f"{each['name']} returned another text for {plural(each['altered'], 'memory')}; "
-        f"`commonplace stores resync {each['name']}` puts it right"
-        for each in found
-        if each.get("altered")
-    ]
-    return Answer({"stores": found}, Table(columns, rows), notes, OK)
+    # A process counts altered copies of its own recalls (`altered`): this one has asked nothing, so none are shown.
+    shown = [{name: value for name, value in each.items() if name != "altered"} for each in found]
+    return Answer({"stores": shown}, Table(columns, rows))
 
 
 def _age(ms: int | None) -> str:
