@@ -8,7 +8,7 @@ memory by our id gets none.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -26,7 +26,7 @@ _MOST = 1000  # results of one recall, or of one page
 _IDS_AT_ONCE = 50  # they may travel in a URL
 _NOT_FOUND = 404
 _KEYS = 4  # a copy that was erased there so often is written without one
-_FIRST, _LAST = 0, 1 << 32  # of the first eight digits of an id
+_FIRST, _LAST = 0, 1 << 48  # of the first twelve digits of an id: the millisecond it was minted in
 _ELSEWHERE = frozenset({"content", "metadata"})
 _USEFUL = CAPABILITIES - {"graph", "governance", "recall_tracking"}
 
@@ -121,10 +121,10 @@ class ForeignStore:
 
     async def search(self, search: Search) -> list[Candidate]:
         reach = replace(search.reach, where=on_copied_fields(search.reach.where))
-        wanted = filter_of(reach)
+        wanted, is_all = filter_of(reach)
         # More than is wanted: what has expired by our clock is left out; and what it cannot filter by is compared here,
-        # and must not have been cut off by then.
-        most = min(2 * search.limit + 20, _MOST) if all(map(_is_sayable, reach.where)) else _MOST
+        # and must not have been cut off by then, as far as one answer reaches.
+        most = min(2 * search.limit + 20, _MOST) if is_all else _MOST
         found: list[Candidate] = []
         for agent in reach.agents:
             hits = await self._recall(agent, search.text or "?", wanted, most)
@@ -137,9 +137,30 @@ class ForeignStore:
     async def scan(
         self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
     ) -> Page:
-        # Every copy: whoever compares has to see that there are two of one memory.
-        found = [self._memory(hit) for agent in reach.agents for hit in await self._all(reach.tenant, agent)]
+        found = [m for agent in reach.agents async for page in self.copy_pages(reach.tenant, agent) for m in page]
         return page_of(filter(reach.admits, found), limit, cursor, newest_first)
+
+    async def copy_pages(self, tenant: str, agent_id: str) -> AsyncIterator[Sequence[Memory]]:
+        """Where it cannot be listed, by ranges of ids, halved as long as one answer does not hold a whole one."""
+        if self._list_page is not None:
+            async for page in self._pages(agent_id, {OUR_TENANT: tenant, OUR_ID: {"$exists": True}}):
+                yield [self._memory(hit) for hit in page]
+            return
+        ranges = [(_FIRST, _LAST)]
+        while ranges:
+            first, last = ranges.pop()
+            within = {"$gte": _id_start(first), "$lt": _id_start(last) if last < _LAST else "g"}
+            hits = await self._recall(agent_id, OUR_ID, {OUR_TENANT: tenant, OUR_ID: within}, _MOST)
+            if len(hits) < _MOST:
+                yield [self._memory(hit) for hit in hits]
+            elif last - first > 1:
+                middle = (first + last) // 2
+                ranges += [(first, middle), (middle, last)]
+            else:
+                raise Unavailable(
+                    f"it has {_MOST:,} copies or more whose ids begin alike, and shows no more: a store that can be "
+                    "listed is needed"
+                )
 
     async def agent_names(self, tenant: str) -> list[str]:
         """Those of whose memories it has copies, where it says whose memories it has; else nobody."""
@@ -179,44 +200,28 @@ class ForeignStore:
                 found += await self._recall(agent_id, " ".join(some[:20]), filter, _MOST)
         return [hit for hit in found if _our_id(hit) in ids]
 
-    async def _all(self, tenant: str, agent_id: str) -> list[RecallHit]:
-        """Everything of ours. Where it cannot be listed, by ranges of ids, halved as long as one answer does not hold a
-        whole one."""
-        if self._list_page is not None:
-            return await self._list(agent_id, {OUR_TENANT: tenant, OUR_ID: {"$exists": True}})
-        found: list[RecallHit] = []
-        ranges = [(_FIRST, _LAST)]
-        while ranges:
-            first, last = ranges.pop()
-            within = {"$gte": f"{first:08x}", "$lt": f"{last:08x}" if last < _LAST else "g"}
-            hits = await self._recall(agent_id, OUR_ID, {OUR_TENANT: tenant, OUR_ID: within}, _MOST)
-            if len(hits) >= _MOST and last - first > 1:
-                middle = (first + last) // 2
-                ranges += [(first, middle), (middle, last)]
-            else:
-                found += hits
-        return found
-
     async def _recall(self, agent_id: str, query: str, filter: dict[str, Any], k: int) -> list[RecallHit]:
         request = RecallRequest(agent_id=agent_id, query=query or "?", k=k, filter=filter, min_score=0, judge="off")
         answer = await self._store.recall(request)
         return [hit for hit in answer.results if _our_id(hit) is not None]
 
     async def _list(self, agent_id: str, filter: dict[str, Any]) -> list[RecallHit]:
-        found: list[RecallHit] = []
+        return [hit async for page in self._pages(agent_id, filter) for hit in page]
+
+    async def _pages(self, agent_id: str, filter: dict[str, Any]) -> AsyncIterator[list[RecallHit]]:
         cursor = None
         while True:
             page = await self._page(agent_id, filter, cursor)
-            found += map(_listed, page["memories"])
+            yield [*map(_listed, page["memories"])]
             cursor = page.get("next_cursor")
             if cursor is None:
-                return found
+                return
 
     async def _page(
-        self, agent_id: str, filter: dict[str, Any], cursor: str | None = None, limit: int = _MOST
+        self, agent_id: str, filter: dict[str, Any], cursor: str | None = None, limit: int | None = None
     ) -> Mapping[str, Any]:
         assert self._list_page is not None
-        page = await self._list_page(agent_id=agent_id, filter=filter, limit=limit, cursor=cursor)
+        page = await self._list_page(agent_id=agent_id, filter=filter, limit=limit or _MOST, cursor=cursor)
         if not isinstance(page.get("memories"), list):
             raise Unavailable("it answers, but not with a page of memories")
         return page
@@ -298,13 +303,21 @@ def memory_of(content: Any, metadata: dict[str, Any], store: str) -> Memory:
     return to_memory(document, store)
 
 
-def filter_of(reach: Reach) -> dict[str, Any]:
-    """What of a reach the filter language can say of our fields there; `Reach.admits` sees to the rest."""
+def filter_of(reach: Reach) -> tuple[dict[str, Any], bool]:
+    """What of a reach the filter language can say of our fields there, and whether that is all of it; `Reach.admits`
+    sees to the rest."""
     wanted: dict[str, Any] = {OUR_TENANT: reach.tenant}
-    for condition in filter(_is_sayable, reach.where):
-        key = _key(condition)
-        wanted.setdefault(key, {})[f"${condition.op}"] = condition.value
-    return wanted
+    is_all = True
+    for condition in reach.where:
+        operators = wanted.setdefault(_key(condition), {}) if _is_sayable(condition) else None
+        # It has each operator once for a field: of `types` beside a filter by type it is told one.
+        if operators is None or operators.setdefault(f"${condition.op}", condition.value) != condition.value:
+            is_all = False
+    return wanted, is_all
+
+
+def _id_start(number: int) -> str:
+    return f"{number >> 16:08x}-{number & 0xFFFF:04x}" if number else "00000000"
 
 
 def _is_sayable(condition: Condition) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -26,6 +26,7 @@ from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory
 
 _WINDOW = 500  # entries of the ledger that are read at a time
+SCANNED_AT_ONCE = 1000  # memories
 
 
 class TransactVerbs:
@@ -169,13 +170,17 @@ def page_of(memories: Iterable[Memory], limit: int, cursor: str | None, newest_f
     return Page(page, encode_cursor(page[-1]) if page and len(found) > len(page) else None)
 
 
-async def scan_all(store: Store, reach: Reach) -> list[Memory]:
-    """All in reach, oldest first."""
-    memories: list[Memory] = []
+async def scan_pages(store: Store, reach: Reach) -> AsyncIterator[Sequence[Memory]]:
+    """All in reach page by page, oldest first."""
     cursor = None
     while True:
-        page = await store.scan(reach, limit=1000, cursor=cursor, newest_first=False)
-        memories += page.memories
+        page = await store.scan(reach, limit=SCANNED_AT_ONCE, cursor=cursor, newest_first=False)
+        yield page.memories
         cursor = page.next_cursor
         if cursor is None:
-            return memories
+            return
+
+
+async def scan_all(store: Store, reach: Reach) -> list[Memory]:
+    """All in reach, oldest first."""
+    return [memory async for page in scan_pages(store, reach) for memory in page]

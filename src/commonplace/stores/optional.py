@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -38,6 +38,14 @@ class AgentListing(Protocol):
     """A store that can say whose memories it has."""
 
     async def agent_names(self, tenant: str) -> list[str]: ...
+
+
+@runtime_checkable
+class CopyListing(Protocol):
+    """A store that has to read everything for one page of a `scan`, and so gives all of an agent's in one go."""
+
+    def copy_pages(self, tenant: str, agent_id: str) -> AsyncIterator[Sequence[Memory]]:
+        """Every copy, also two of one memory, as its own listing gives them: in any order, page by page."""
 
 
 @runtime_checkable

@@ -4,24 +4,24 @@ both are read once more and compared."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.engine.outbox.replicas import Replica
 from commonplace.stores.base import Reach, Store
-from commonplace.stores.mixins import scan_all
-from commonplace.stores.optional import Progress
+from commonplace.stores.mixins import scan_all, scan_pages
+from commonplace.stores.optional import CopyListing, Progress
 from commonplace.wire.record import Memory
 
 if TYPE_CHECKING:
     from commonplace.engine.core import Core
 
-T = TypeVar("T")
 _AT_ONCE = 50
-TIMEOUT_SECONDS = 300.0  # for one group, while an operator watches
+TIMEOUT_SECONDS = 300.0  # for one group, or one page, while an operator watches
 #: What every store must keep, and so is proved; and what most keep beside it: one that does not is told it each time.
 _COMPARED = ("id", "agent_id", "type", "content", "user_id", "created_at", "expires_at")
 _MOSTLY_KEPT = (
@@ -52,6 +52,13 @@ def differences(held: Sequence[Memory], copies: Sequence[Memory]) -> tuple[list[
     return [m for m in held if there.get(m.id) != [values(m)]], list(extra.values())
 
 
+async def _copy_pages(store: Store, tenant: str, agent: str) -> AsyncGenerator[Sequence[Memory], None]:
+    reach = Reach(tenant, (agent,))
+    pages = store.copy_pages(tenant, agent) if isinstance(store, CopyListing) else scan_pages(store, reach)
+    async for page in pages:
+        yield page
+
+
 class Resync:
     def __init__(self, core: Core, replica: Replica, total: int, progress: Progress) -> None:
         self._core = core
@@ -70,9 +77,7 @@ class Resync:
         """One agent."""
         waiting = await self._waiting_in(reach.tenant)
         held = await self._wanted(reach)
-        # Everything it has of this agent, also what has expired and is of a type it should not have.
-        every = Reach(reach.tenant, reach.agents)
-        copies = await self._call(lambda store: scan_all(store, every))
+        copies = await self._held_there(reach)
         wrong, extra = differences(held, copies)
         differing = {memory.id for memory in wrong}
         # What a copy has beside its fields, such as the vector of another embedder, only the outbox knows to be old.
@@ -85,7 +90,7 @@ class Resync:
             # It may be another agent's there, or have come back since it was read here.
             await self._resend(reach, some, delete_first=True)
             self._deleted += len(some)
-        await self._compare(reach, every)
+        await self._compare(reach)
 
     async def _waiting_in(self, tenant: str) -> frozenset[str]:
         if tenant not in self._waiting:
@@ -104,18 +109,32 @@ class Resync:
         held = await scan_all(self._core.primary, reach)
         return [memory for memory in held if self._replica.omits(memory) is None]
 
-    async def _compare(self, reach: Reach, every: Reach) -> None:
+    async def _compare(self, reach: Reach) -> None:
         # What has expired since the start was no longer delivered, and a copy from before may stay until it is removed.
         began, now = reach.now or 0, self._core.clock()
         held = await self._wanted(replace(reach, now=now))
-        found = await self._call(lambda store: scan_all(store, every))
+        found = await self._held_there(reach)
         copies = [memory for memory in found if not began < (memory.expires_at or 0) <= now]
         self._counts = [self._counts[0] + len(held), self._counts[1] + len(copies)]
         self._primary.append(digest(held))
         self._copies.append(digest(copies))
 
-    async def _call(self, verb: Callable[[Store], Awaitable[T]]) -> T:
-        return await self._replica.attempt(verb, seconds=TIMEOUT_SECONDS)
+    async def _held_there(self, reach: Reach) -> list[Memory]:
+        """Everything it has of this agent, also what has expired and is of a type it should not have. Each page has a
+        time of its own: that there are many is no failure."""
+
+        async def begin(store: Store) -> AsyncGenerator[Sequence[Memory], None]:
+            return _copy_pages(store, reach.tenant, reach.agents[0])
+
+        found: list[Memory] = []
+        async with aclosing(await self._replica.attempt(begin, seconds=TIMEOUT_SECONDS)) as pages:
+
+            async def following(store: Store) -> Sequence[Memory] | None:
+                return await anext(pages, None)
+
+            while (page := await self._replica.attempt(following, seconds=TIMEOUT_SECONDS)) is not None:
+                found += page
+        return found
 
     def _advance(self, count: int) -> None:
         self._done += count
