@@ -15,10 +15,12 @@ import pytest
 from postgres_databases import database_for, server
 
 from commonplace.embedders.hashing import HashingEmbedder
+from commonplace.stores import mem0
 from commonplace.stores.base import Entry, Reach, Search, Store, StoreSettings
 from commonplace.stores.mem0 import Mem0Store
 from commonplace.testing import FakeClock, ReplicaContract
 from commonplace.wire.errors import Unavailable
+from commonplace.wire.filters import parse
 from commonplace.wire.record import Memory
 
 # Not imported here: it reads at its import whether it may phone home, which the store forbids first.
@@ -113,3 +115,30 @@ def test_one_whose_files_are_closed_does_not_say_that_it_is_well(tmp_path: Path)
     asyncio.run(store._run(store._mem0.vector_store.client.close))  # type: ignore[attr-defined]
     with pytest.raises(RuntimeError, match="closed"):
         asyncio.run(store.health())
+
+
+@pytest.mark.parametrize("most", [5, 100_000])
+def test_more_than_are_asked_for_at_first_are_listed_and_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(mem0, "_MOST", most)
+    agents = [*["agent"] * 24, "later"]
+    made = [
+        Memory(f"0199-{n:02}", "local", agent, "semantic", f"tea number {n}", created_at=n, tags=["last"][: n // 23])
+        for n, agent in enumerate(agents)
+    ]
+    embed = HashingEmbedder().embed
+
+    async def work() -> None:
+        store = Mem0Store(tmp_path / "mem0", embed)
+        await store.put([Entry(memory, None, b"") for memory in made])
+        assert sorted([m.id async for page in store.copy_pages("local", "agent") for m in page]) == [
+            memory.id for memory in made[:24]
+        ]
+        assert await store.agent_names("local") == ["agent", "later"]
+        reach = Reach("local", ("agent",), parse({"tags": "last"}))
+        found = await store.search(Search(reach, "tea number 1", embed(["tea number 1"])[0], limit=3))
+        assert [candidate.memory.id for candidate in found] == ["0199-23"]
+        await store.close()
+
+    asyncio.run(work())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,7 +27,9 @@ from commonplace.wire.shown_urls import shown_url
 
 T = TypeVar("T")
 _EVERYTHING = "commonplace"  # the run_id of all that is ours: mem0 finds nothing without an entity
-_MOST = 100_000
+_MOST = 100_000  # memories that are asked for at first; of a full answer there may be more
+_MORE = 4  # times as many are asked for then: mem0 has no second page
+_PAGE = 1000
 _IN_DATABASE = "mem0+postgresql://"
 #: Conditions that mem0 can filter by, as it has the fields; the rest is read and compared.
 _NATIVE = {"eq", "in", "gt", "gte", "lt", "lte"}
@@ -135,18 +137,19 @@ class Mem0Store:
             return []
         reach, text = search.reach, search.text or "?"
         native, is_all = _filters(reach)
-        # What it cannot filter by is compared here, and must not have been cut off by then.
-        most = 2 * search.limit + 20 if is_all else _MOST
+
+        def nearest(agent: str) -> list[dict[str, Any]]:
+            filters = {"run_id": _EVERYTHING, "our_tenant": reach.tenant, "our_agent": agent, **native}
+            if is_all:
+                most = 2 * search.limit + 20
+                return _results(self._mem0.search(text, filters=filters, top_k=most, threshold=0.0))
+            # What it cannot filter by is compared here, and must not have been cut off by then.
+            return _whole(lambda most: self._mem0.search(text, filters=filters, top_k=most, threshold=0.0))
 
         def work() -> list[dict[str, Any]]:
             self._made[text] = search.vector  # type: ignore[assignment]
             try:
-                found: list[dict[str, Any]] = []
-                for agent in reach.agents:
-                    filters = {"run_id": _EVERYTHING, "our_tenant": reach.tenant, "our_agent": agent, **native}
-                    some = self._mem0.search(text, filters=filters, top_k=most, threshold=0.0)
-                    found += _results(some)
-                return found
+                return [hit for agent in reach.agents for hit in nearest(agent)]
             finally:
                 self._made.pop(text, None)
 
@@ -159,15 +162,13 @@ class Mem0Store:
     async def scan(
         self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
     ) -> Page:
-        def work() -> list[dict[str, Any]]:
-            found: list[dict[str, Any]] = []
-            for agent in reach.agents:
-                found += self._all({"our_tenant": reach.tenant, "our_agent": agent})
-            return found
-
-        # Every copy: whoever compares has to see that there are two of one memory.
-        held = [self._memory(each) for each in await self._run(work)]
+        held = [m for agent in reach.agents async for page in self.copy_pages(reach.tenant, agent) for m in page]
         return page_of(filter(reach.admits, held), limit, cursor, newest_first)
+
+    async def copy_pages(self, tenant: str, agent_id: str) -> AsyncIterator[Sequence[Memory]]:
+        found = await self._run(lambda: self._all({"our_tenant": tenant, "our_agent": agent_id}))
+        for start in range(0, len(found), _PAGE):
+            yield [self._memory(each) for each in found[start : start + _PAGE]]
 
     async def agent_names(self, tenant: str) -> list[str]:
         found = await self._run(lambda: self._all({"our_tenant": tenant}))
@@ -194,7 +195,8 @@ class Mem0Store:
         return [each for each in found if (each.get("metadata") or {}).get("our_id") in ids]
 
     def _all(self, filters: dict[str, Any]) -> list[dict[str, Any]]:
-        return _results(self._mem0.get_all(filters={"run_id": _EVERYTHING, **filters}, top_k=_MOST))
+        ours = {"run_id": _EVERYTHING, **filters}
+        return _whole(lambda most: self._mem0.get_all(filters=ours, top_k=most))
 
     def _memory(self, found: dict[str, Any]) -> Memory:
         document = (found.get("metadata") or {}).get("document")
@@ -249,6 +251,14 @@ def _filters(reach: Reach) -> tuple[dict[str, Any], bool]:
         if len(condition.path) == 1 and condition.path[0] in _FIELDS and condition.op in _NATIVE:
             filters.setdefault(field, condition.value if condition.op == "eq" else {condition.op: condition.value})
     return filters, len(filters) == len(reach.where)
+
+
+def _whole(ask: Callable[[int], Any]) -> list[dict[str, Any]]:
+    """All that there is, by asking for more for as long as an answer is as long as it may be."""
+    most = _MOST
+    while len(found := _results(ask(most))) >= most:
+        most *= _MORE
+    return found
 
 
 def _results(answer: Any) -> list[dict[str, Any]]:
