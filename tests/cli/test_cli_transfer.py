@@ -80,6 +80,7 @@ def test_agents_whose_names_hold_a_secret_are_counted_and_not_named(
     with monkeypatch.context() as patch:
         patch.setenv("COMMONPLACE_REDACTION_MODE", "off")
         remember("one", "--agent", secret)
+        assert cli("kg", "assert", "Alice", "likes", "tea", "--agent", secret).code == 0
     remember("two", "--agent", "ops")
     file = tmp_path / "x.jsonl"
     done = cli("export", "-o", str(file))
@@ -93,6 +94,10 @@ def test_agents_whose_names_hold_a_secret_are_counted_and_not_named(
     assert not any(secret in text for text in (done.out, done.err, answer.out, answer.err, piped.err, file.read_text()))
     one = cli("export", "-o", str(file), "--force", "--agent", "ops", "--json")
     assert one.json["left_out_agents"] == 0
+    none = cli("export", "-o", str(file), "--force", "--agent", "nobody")
+    assert none.code == 1
+    assert "there are ops" in none.err
+    assert secret not in none.err
 
 
 def test_a_file_that_is_there_is_not_replaced_unasked(cli: Cli, remember: Callable[..., str], tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ never in an export.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 
 from commonplace.engine.checks import require_role
@@ -40,9 +40,12 @@ class Exports:
         found = {*await self._core.usable_agents(who), *await self._palaces.names(who)}
         found |= {name for name in await stating_agents(self._core.primary, who.tenant) if who.may_use(name)}
         if agent is not None and agent not in found:
-            named = ", ".join(sorted(found)[:10]) or "none at all"
+            named = ", ".join(self._shown(found)[:10]) or "none at all"
             raise NotFound(f"there is nothing of agent {agent!r} to export; there are {named}")
-        return [agent] if agent is not None else sorted(name for name in found if self._core.redactor.is_name(name))
+        return [agent] if agent is not None else self._shown(found)
+
+    def _shown(self, names: Iterable[str]) -> list[str]:
+        return sorted(name for name in names if self._core.redactor.is_name(name))
 
     async def count_left_out(self, who: Principal) -> int:
         """How many more the caller may use whose names hold a secret, which no list of agents shows."""
