@@ -17,7 +17,7 @@ from commonplace.engine_factory import attachments
 from commonplace.sdk import Memory as OtherMemory
 from commonplace.stores.base import Entry, Reach, Search, StoreSettings
 from commonplace.stores.documents import on_copied_fields
-from commonplace.stores.foreign import ForeignStore, to_metadata
+from commonplace.stores.foreign import ForeignStore, listing_of, to_metadata
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock
 from commonplace.wire.errors import Unavailable
@@ -97,6 +97,25 @@ async def test_a_store_that_could_not_be_told_to_forget_gets_no_copy() -> None:
         await store.put([Entry(MEMORY, None, b"")])
     assert await _contents(remote) == []
     await remote.close()
+
+
+@run
+async def test_what_has_become_the_copied_store_itself_gets_no_copies_any_more(tmp_path: Path) -> None:
+    """As where another server answers at the address of a replica that was well until then."""
+    theirs, ours = (OtherMemory(name, data=tmp_path / name, embedder="none") for name in ("theirs", "ours"))
+    store = ForeignStore(theirs, "peer", listing_of(theirs))
+    primary = (await ours.engine())._core.primary
+    for text, answering in (("one", theirs), ("two", ours)):
+        store._store, store._list_page = answering, listing_of(answering)
+        (memory,) = await primary.get("local", [(await ours.remember(text)).id])
+        if answering is theirs:
+            await store.put([Entry(memory, None, b"")])
+        else:
+            with pytest.raises(Unavailable, match="a store cannot have copies of its own"):
+                await store.put([Entry(memory, None, b"")])
+    assert sorted(m["content"] for m in (await ours.list())["memories"]) == ["one", "two"]
+    await theirs.close()
+    await ours.close()
 
 
 @run

@@ -55,7 +55,7 @@ class ForeignStore:
         self._closes = closes  # whether it was opened here, so that nobody else closes it
         self.name = name
         self._list_page = list_page
-        self._is_checked = False  # that it finds copies by our id, and is not the store that is copied
+        self._is_checked = False  # that it finds copies by our id
 
     @property
     def capabilities(self) -> frozenset[str]:
@@ -72,12 +72,12 @@ class ForeignStore:
 
     async def _put(self, memory: Memory) -> bool:
         """Whether it has a copy now, and not only one that waits for approval there."""
-        if not self._is_checked:
-            await self._refuse_itself(memory)
         there = await self._find(memory.tenant, memory.agent_id, [memory.id])
         # An attempt that could not take away the older ones has left it.
         kept = next((hit.id for hit in there if _is_copy(hit, memory)), None)
         if kept is None:
+            # Each time: at one address there may be another server by now.
+            await self._refuse_itself(memory)
             answer = await self._remember(memory)
             if answer.pending_approval:
                 # An older text must not wait beside it; a copy stays until there is another.
