@@ -19,6 +19,7 @@ from commonplace.stores.cognee import CogneeStore
 from commonplace.testing import FakeClock, ReplicaContract
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import OperatorActionRequired, Unavailable
+from commonplace.wire.filters import parse
 from commonplace.wire.record import Memory
 
 pytestmark = [
@@ -90,3 +91,25 @@ def test_a_process_has_one_folder(tmp_path: Path) -> None:
     open_replica(cognee_url(), FakeClock(), SETTINGS)
     with pytest.raises(Unavailable, match="one folder only"):
         open_replica(f"cognee://{tmp_path}/other", FakeClock(), SETTINGS)
+
+
+def test_a_condition_holds_before_any_cut() -> None:
+    tenant = f"tenant-{mint_id(1)[-12:]}"
+    made = [
+        Memory(mint_id(5 + n), tenant, "a", "semantic", f"tea number {n}", created_at=n, tags=["far"][: n // 29])
+        for n in range(30)
+    ]
+
+    async def work() -> None:
+        store = open_replica(cognee_url(), FakeClock(), SETTINGS)
+        assert isinstance(store, CogneeStore)
+        await store.put([Entry(memory, None, b"") for memory in made])
+        reach = Reach(tenant, ("a",), parse({"tags": "far"}))
+        # Of the 22 that are asked for at first it need not be one.
+        found = await store.search(Search(reach, "tea number 1", None, limit=1))
+        assert [candidate.memory.id for candidate in found] == [made[-1].id]
+        listed = [memory.id async for page in store.copy_pages(tenant, "a") for memory in page]
+        assert sorted(listed) == sorted(memory.id for memory in made)
+        assert await store.agent_names(tenant) == ["a"]
+
+    asyncio.run(work())

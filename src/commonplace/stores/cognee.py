@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,7 +33,8 @@ T = TypeVar("T")
 _DOCUMENT = "commonplace"  # under which our fields are in the external metadata
 _PREFIX = "commonplace_"  # of the names of our datasets
 _CHUNK_TOKENS = 8191  # longer texts are cut, and found by any of their parts
-_EVERYTHING = 10_000
+_MORE = 4  # times as many chunks are asked for where too few of them are in reach
+_PAGE = 1000
 _ACCESS_CONTROL = "ENABLE_BACKEND_ACCESS_CONTROL"
 #: A name whose tokens Cognee can count without asking anyone; an endpoint of ours does not look at it.
 _MODEL = "text-embedding-3-small"
@@ -62,7 +63,8 @@ class CogneeStore:
         raise Unavailable("cognee has to be told whose memories are meant")
 
     async def get_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> list[Memory]:
-        found = {memory.id: memory for memory in await self._all(tenant, agent_id)}
+        rows = await self._library.run(partial(self._library.rows_of, _dataset(tenant, agent_id), ids))
+        found = {memory.id: memory for memory in (_memory(row.external_metadata) for row in rows)}
         return [found[id] for id in ids if id in found]
 
     async def delete_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> int:
@@ -70,29 +72,40 @@ class CogneeStore:
 
     async def search(self, search: Search) -> list[Candidate]:
         reach = search.reach
-        # What Cognee cannot filter by is compared here, and must not have been cut off by then.
-        most = _EVERYTHING if reach.where else 2 * search.limit + 20
-        found: list[Candidate] = []
-        for agent in reach.agents:
-            name, text = _dataset(reach.tenant, agent), search.text or "?"
+        found = [candidate for agent in reach.agents for candidate in await self._nearest(agent, search)]
+        if len(reach.agents) > 1:  # or those of the first agent would stand before all others, and fill the cut
+            found.sort(key=lambda candidate: -(candidate.dense or 0.0))
+        return found[: search.limit]
+
+    async def _nearest(self, agent: str, search: Search) -> Sequence[Candidate]:
+        """Of one agent. Cognee filters by nothing but the dataset, and a long memory has several chunks: where too few
+        of the nearest are in reach, more are asked for, until there are no more."""
+        name, text = _dataset(search.reach.tenant, agent), search.text or "?"
+        most = 2 * search.limit + 20
+        while True:
             hits = await self._library.run(partial(self._library.search, name, text, most))
             near: dict[str, Candidate] = {}
             for hit in hits:
                 memory = _memory(_metadata(hit))
                 distance = hit.get("score")
                 dense = 1.0 - distance if isinstance(distance, float) else None
-                if reach.admits(memory):
+                if search.reach.admits(memory):
                     near.setdefault(memory.id, Candidate(memory, dense=dense))
-            found += near.values()
-        if len(reach.agents) > 1:  # or those of the first agent would stand before all others, and fill the cut
-            found.sort(key=lambda candidate: -(candidate.dense or 0.0))
-        return found[: search.limit]
+            if len(near) >= search.limit or len(hits) < most:
+                return list(near.values())
+            most *= _MORE
 
     async def scan(
         self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
     ) -> Page:
-        held = [memory for agent in reach.agents for memory in await self._all(reach.tenant, agent)]
+        held = [m for agent in reach.agents async for page in self.copy_pages(reach.tenant, agent) for m in page]
         return page_of(filter(reach.admits, held), limit, cursor, newest_first)
+
+    async def copy_pages(self, tenant: str, agent_id: str) -> AsyncIterator[Sequence[Memory]]:
+        # At once: pages by their number, which Cognee has, leave something out when another is deleted meanwhile.
+        rows = await self._library.run(partial(self._library.rows, _dataset(tenant, agent_id)))
+        for start in range(0, len(rows), _PAGE):
+            yield [_memory(row.external_metadata) for row in rows[start : start + _PAGE]]
 
     async def agent_names(self, tenant: str) -> list[str]:
         firsts = map(_memory, await self._library.run(self._library.firsts))
@@ -103,10 +116,6 @@ class CogneeStore:
 
     async def close(self) -> None:
         """Cognee stays open for whoever opens it again in this process."""
-
-    async def _all(self, tenant: str, agent_id: str) -> list[Memory]:
-        rows = await self._library.run(partial(self._library.rows, _dataset(tenant, agent_id)))
-        return [_memory(row.external_metadata) for row in rows]
 
 
 class Library:
@@ -155,8 +164,7 @@ class Library:
         ]
         again = {"incremental_loading": False, "data_cache": False, "skip_connection_test": True}
         _completed(await self._cognee.add(items, dataset_name=name, **again))
-        wanted = {data_id(name, memory.id) for memory in memories}
-        rows = [row for row in await self.rows(name) if row.id in wanted]
+        rows = await self.rows_of(name, [memory.id for memory in memories])
         tasks = [
             Task(classify_documents),
             Task(extract_chunks_from_documents, max_chunk_size=_CHUNK_TOKENS),
@@ -167,29 +175,43 @@ class Library:
             _completed(info)
 
     async def delete(self, name: str, ids: Sequence[str]) -> int:
-        wanted = {data_id(name, id) for id in ids}
-        there = [row.id for row in await self.rows(name) if row.id in wanted]
-        for id in there:
-            await self._cognee.datasets.delete_data(dataset_id=await self.dataset(name), data_id=id)
+        there = await self.rows_of(name, ids)
+        for row in there:
+            await self._cognee.datasets.delete_data(dataset_id=await self.dataset(name), data_id=row.id)
         return len(there)
 
     async def rows(self, name: str) -> list[Any]:
         dataset = await self.dataset(name)
         return [] if dataset is None else list(await self._cognee.datasets.list_data(dataset))
 
+    async def rows_of(self, name: str, ids: Sequence[str]) -> list[Any]:
+        """Those of these memories, looked up by their ids: a large dataset is not read for each group of a resync."""
+        from cognee.modules.data.methods import get_data
+        from cognee.modules.users.methods import get_default_user
+
+        dataset = await self.dataset(name)
+        if dataset is None:
+            return []
+        user = await get_default_user()
+        found = [await get_data(user.id, data_id(name, id), dataset) for id in dict.fromkeys(ids)]
+        return [row for row in found if row is not None]
+
     async def search(self, name: str, text: str, most: int) -> list[dict[str, Any]]:
-        if not await self.rows(name):
+        dataset = await self.dataset(name)
+        if dataset is None or not await self._cognee.datasets.has_data(dataset):
             return []
         kind = self._cognee.SearchType.CHUNKS
-        answer = await self._cognee.search(text, query_type=kind, dataset_ids=[await self.dataset(name)], top_k=most)
+        answer = await self._cognee.search(text, query_type=kind, dataset_ids=[dataset], top_k=most)
         found = [hit for each in _listed(answer) for hit in _listed(each.get("search_result"))]
         return found
 
     async def firsts(self) -> list[Any]:
         """The metadata of one of each of our datasets: whose it is stands there, and not in its name."""
+        from cognee.modules.data.methods import get_dataset_data
+
         datasets = [each for each in await self._cognee.datasets.list_datasets() if each.name.startswith(_PREFIX)]
-        held = [await self._cognee.datasets.list_data(UUID(str(each.id))) for each in datasets]
-        return [rows[0].external_metadata for rows in map(list, held) if rows]
+        held = [await get_dataset_data(UUID(str(each.id)), limit=1) for each in datasets]
+        return [row.external_metadata for rows in held for row in rows]
 
     async def dataset(self, name: str) -> UUID | None:
         found = await self._cognee.datasets.list_datasets()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from typing import Any
@@ -125,12 +125,14 @@ class LettaStore:
     async def scan(
         self, reach: Reach, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True
     ) -> Page:
-        held: list[Memory] = []
-        for agent in reach.agents:
-            archive = await self._archive(reach.tenant, agent)
-            # Every copy: whoever compares has to see that there are two of one memory.
-            held += [] if archive is None else map(self._memory, await self._all(archive))
+        held = [m for agent in reach.agents async for page in self.copy_pages(reach.tenant, agent) for m in page]
         return page_of(filter(reach.admits, held), limit, cursor, newest_first)
+
+    async def copy_pages(self, tenant: str, agent_id: str) -> AsyncIterator[Sequence[Memory]]:
+        archive = await self._archive(tenant, agent_id)
+        if archive is not None:
+            async for page in self._pages(archive):
+                yield [self._memory(passage) for passage in page]
 
     async def agent_names(self, tenant: str) -> list[str]:
         start = self._archive_name(tenant, "")
@@ -218,8 +220,11 @@ class LettaStore:
             raise Unavailable("letta has more passages of one time than it shows, so some may not be found")
 
     async def _all(self, archive: str) -> list[dict[str, Any]]:
-        """Every passage, by their times: each page begins with the time at which the one before ended."""
-        found: dict[str, dict[str, Any]] = {}
+        return [passage async for page in self._pages(archive) for passage in page]
+
+    async def _pages(self, archive: str) -> AsyncIterator[list[dict[str, Any]]]:
+        """Every passage once, by their times: each page begins with the time at which the one before ended."""
+        seen: set[str] = set()
         after = _EPOCH - timedelta(days=1)
         while True:
             page = await self._passages(archive, start_date=after.isoformat())
@@ -227,9 +232,10 @@ class LettaStore:
             if last == after:
                 self._require_one(page)
             after = last + _MICROSECOND if last == after else last
-            found |= {_text(passage, "id"): passage for passage in page}
+            yield [passage for passage in page if _text(passage, "id") not in seen]
+            seen |= {_text(passage, "id") for passage in page}
             if len(page) < _PAGE:
-                return list(found.values())
+                return
 
     async def _passages(self, archive: str, **asked: str) -> list[dict[str, Any]]:
         """Nearest first where there is a `query`, else oldest first."""
