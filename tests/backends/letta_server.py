@@ -59,8 +59,13 @@ def run_letta(database: str) -> Iterator[str]:
                     break
             else:
                 raise RuntimeError(f"Letta did not start: {''.join(said)[-2000:]}")
-            threading.Thread(target=server.stdout.read, daemon=True).start()  # or it would wait for a reader
+            reading = threading.Thread(target=server.stdout.read, daemon=True)  # or it would wait for a reader
+            reading.start()
             yield f"127.0.0.1:{port}"
+            server.kill()
+            reading.join(30)
         finally:
             server.kill()
             server.wait()
+            if server.stdout is not None:
+                server.stdout.close()
