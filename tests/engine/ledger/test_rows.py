@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tampering import raw_database
 
-from commonplace.engine.ledger import rows
+from commonplace.engine.ledger import ledger, rows
 from commonplace.engine.types import Draft
 from commonplace.stores.base import Entry, Transaction
 from commonplace.stores.sqlite import SqliteStore
@@ -197,6 +197,66 @@ def test_the_comparison_reads_many_at_a_time(subject: Subject, run: Any) -> None
     assert verdict(subject, run) is None
     assert len(calls) == 1
     assert asyncio.iscoroutinefunction(plain)
+
+
+def _count_histories(subject: Subject) -> list[int]:
+    """How many versions each reading of a history came to."""
+    read, plain = list[int](), subject.store.history
+
+    async def counted(*args: Any) -> list[Memory]:
+        found = await plain(*args)
+        read.append(len(found))
+        return found
+
+    subject.store.history = counted  # type: ignore[method-assign]
+    return read
+
+
+def test_the_versions_of_a_memory_are_read_once(subject: Subject, run: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(ledger, "_AT_ONCE", 7)  # entries, so that its versions are told of in many portions
+    first, second = (run(subject.remember(f"fact {n}")) for n in range(2))
+    for n in range(20):
+        run(subject.update(first, content=f"first {n}"))
+        run(subject.update(second, content=f"second {n}"))
+    read = _count_histories(subject)
+    assert verdict(subject, run) is None
+    assert read == [21, 21]
+    run(subject.engine.ledger.verify_tenant("local"))  # as `doctor` does
+    assert read == [21, 21] * 2
+
+
+def test_no_more_versions_are_held_than_a_bound_says(subject: Subject, run: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(rows, "_HELD_VERSIONS", 10)
+    ids = [run(subject.remember(f"fact {n}")) for n in range(6)]
+    for n in range(3):
+        for id in ids:
+            run(subject.update(id, content=f"{id} {n}"))
+    histories = rows.Histories(subject.store, "local")
+    for id in ids:
+        assert [len(found) for found in run(histories.versions(id)).values()] == [1] * 4
+        assert histories.held <= 10
+    read = _count_histories(subject)
+    assert verdict(subject, run) is None
+    assert len(read) > len(ids)  # some had to make room, and were read again
+
+
+def test_a_version_written_after_its_history_was_read_is_looked_for_again(
+    subject: Subject, run: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(ledger, "_AT_ONCE", 1)
+    id = run(subject.remember("fact"))
+    run(subject.update(id, content="fact 2"))
+    read, plain, written = _count_histories(subject), subject.store.history, []
+
+    async def writing(*args: Any) -> list[Memory]:
+        found = await plain(*args)
+        if not written:
+            written.append([await subject.update(id, content=f"fact {n}") for n in (3, 4)])
+        return found
+
+    subject.store.history = writing  # type: ignore[method-assign]
+    assert verdict(subject, run) is None
+    assert read == [2, 4]
 
 
 def test_a_version_that_no_entry_names_is_found(subject: Subject, run: Any) -> None:

@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 from commonplace.engine.core import Core
 from commonplace.engine.ledger import audit
 from commonplace.engine.memory.read import read_all
-from commonplace.stores.base import AuditEntry, AuditPart, Reach
+from commonplace.stores.base import AuditEntry, AuditPart, Primary, Reach
 from commonplace.wire.canonical import content_hash, sha256_hex
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import EVERY_STATUS, Memory
 
 _AT_ONCE = 1000
+_HELD_VERSIONS = 50_000  # what is known of each is four short values; of a memory with more it is held all the same
 #: Left out: what is counted without a version, the salt that goes in first, and the text, which has its own hash.
 _UNHASHED = {"content", "demotion", "recalls", "last_recalled_at", "salt"}
 _HASHED = tuple(name for name in Memory.__slots__ if name not in _UNHASHED)
@@ -56,6 +57,48 @@ class RowProblem(NamedTuple):
     entry: int | None = None  # the one that says otherwise, where there is one
 
 
+class Kept(NamedTuple):
+    """What is compared of a version, so that its text need not be held."""
+
+    same_text: bool
+    status: str
+    content_hash: str
+    row_hash: str | None
+
+    @classmethod
+    def of(cls, row: Memory) -> Kept:
+        same_text = content_hash(row.content, row.salt) == row.content_hash
+        return cls(same_text, row.status, row.content_hash, row_hash(row))
+
+
+class Histories:
+    """The versions of memories by number, each history read once as long as there is room: entries about the versions
+    of one memory lie all over a ledger, and reading all of them for each entry would take a day for some."""
+
+    def __init__(self, store: Primary, tenant: str) -> None:
+        self._store, self._tenant = store, tenant
+        self._known: dict[str, dict[int, list[Kept]]] = {}  # the one used last is at the end
+        self.held = 0
+
+    async def versions(self, id: str, *, anew: bool = False) -> dict[int, list[Kept]]:
+        """More than one row for a number is a fault that the caller names. Unavailable when one cannot be read."""
+        if id in self._known and not anew:
+            found = self._known[id] = self._known.pop(id)
+            return found
+        self._let_go(id)
+        found = {}
+        for row in await self._store.history(self._tenant, id):
+            found.setdefault(row.version, []).append(Kept.of(row))
+        self._known[id] = found
+        self.held += len(found)
+        while self.held > _HELD_VERSIONS and len(self._known) > 1:
+            self._let_go(next(iter(self._known)))
+        return found
+
+    def _let_go(self, id: str) -> None:
+        self.held -= len(self._known.pop(id, ()))
+
+
 class RowCheck:
     """Fed a tenant's whole ledger, then finished; `problem` is the first thing that is not as it says."""
 
@@ -63,6 +106,7 @@ class RowCheck:
         self._core = core
         self._store = core.primary
         self._tenant = tenant
+        self._histories = Histories(core.primary, tenant)
         self._last = 0  # the entry fed last
         self._created = 0  # memories that entries say were begun
         self._agents: set[str] = set()  # of whom something was stated
@@ -119,15 +163,20 @@ class RowCheck:
             return []
 
     async def _compare(self, n: int, id: str, payload: Document, row: Memory | None) -> None:
-        if row is not None and row.version == payload["version"] and (_difference(row, payload)) is None:
+        version = payload["version"]
+        if row is not None and row.version == version and _difference(Kept.of(row), payload) is None:
             return
-        try:
-            versions = [v for v in await self._store.history(self._tenant, id) if v.version == payload["version"]]
-            problem = _difference(versions[0], payload) if len(versions) == 1 else f"has {len(versions)} rows, not one"
-        except Unavailable as fault:
-            problem = f"cannot be read: {fault.message}"
-        if problem is not None and await self._is_still_recorded(n, id):
-            self.problem = RowProblem(f"version {payload['version']} of memory {id} {problem}", n)
+        problem = None
+        for anew in (False, True):  # what was read before may be older than the entry
+            try:
+                there = (await self._histories.versions(id, anew=anew)).get(version, [])
+                problem = _difference(there[0], payload) if len(there) == 1 else f"has {len(there)} rows, not one"
+            except Unavailable as fault:
+                problem = f"cannot be read: {fault.message}"
+            if problem is None:
+                return
+        if await self._is_still_recorded(n, id):
+            self.problem = RowProblem(f"version {version} of memory {id} {problem}", n)
 
     async def finish(self) -> None:
         """What no single entry tells: demotions, statements, and rows that no entry is about."""
@@ -199,10 +248,10 @@ class RowCheck:
         return False
 
 
-def _difference(row: Memory, said: Document) -> str | None:
-    if content_hash(row.content, row.salt) != row.content_hash:
+def _difference(kept: Kept, said: Document) -> str | None:
+    if not kept.same_text:
         return "is not the text that was written"
-    wrong = [name for name in ("status", "content_hash") if name in said and getattr(row, name) != said[name]]
-    if wrong or ("row_hash" in said and row_hash(row) != said["row_hash"]):
+    wrong = [name for name in ("status", "content_hash") if name in said and getattr(kept, name) != said[name]]
+    if wrong or ("row_hash" in said and kept.row_hash != said["row_hash"]):
         return f"was changed{f': its {wrong[0]} is another' if wrong else ''}"
     return None
