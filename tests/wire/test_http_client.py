@@ -131,6 +131,39 @@ def _answering(status: int, location: str | None) -> Iterator[str]:
             server.shutdown()
 
 
+@pytest.mark.parametrize(("status", "connections"), [(200, 1), (404, 1), (500, 2), (503, 2)])
+def test_a_connection_is_not_used_again_after_a_server_has_failed(status: int, connections: int) -> None:
+    """It may hang up without having said so, and the next request would be lost."""
+    callers: set[Any] = set()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            callers.add(self.client_address)
+            self.send_response(status)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    async def ask_twice(url: str) -> None:
+        client = JsonClient(url, None, 5, 1)
+        for _ in range(2):
+            with suppress(Unavailable):
+                await client.call("GET", "/v0/health")
+        client.close()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        asyncio.run(ask_twice(f"http://127.0.0.1:{server.server_address[1]}"))
+        server.shutdown()
+    assert len(callers) == connections
+
+
 @pytest.mark.parametrize("status", [300, 301, 302, 303, 304, 307, 308, 399])
 def test_whatever_is_no_success_is_a_failure_also_with_a_document(status: int) -> None:
     with _answering(status, None) as url:

@@ -188,8 +188,12 @@ class JsonClient:
         if max_bytes is not None and len(answer) > max_bytes:
             connection.close()
             raise Unavailable(f"{self._host} answered with more than {max_bytes:,} bytes")
+        if response.length:  # what was announced and did not come; http.client says so only where no limit is given
+            connection.close()
+            raise Unavailable(f"{self._host} broke off in the middle of its answer; ask again")
         with self._lock:
-            if response.will_close or self._closed:
+            # One that has failed may hang up without having said so: the next request would be lost.
+            if response.will_close or self._closed or response.status >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
                 connection.close()
             else:
                 self._idle.append((connection, time.monotonic()))
