@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from replica_house import AGENT, house, run
@@ -64,6 +65,31 @@ async def test_an_erasure_that_waits_for_approval_there_stays_in_the_outbox() ->
         await h.outbox.run_due()
         assert await _contents(remote) == []
         assert await h.waiting() == {}
+
+
+class Quoting(Peer):
+    """Somebody else's class, which says with our own faults what it could not do."""
+
+    async def remember(self, request: object, /) -> NoReturn:
+        raise Unavailable(f"cannot embed {request!r}")
+
+    def recall(self, request: object, /) -> NoReturn:  # and not even asynchronously
+        raise Unavailable(f"cannot search {request!r}")
+
+
+@run
+async def test_what_a_class_of_others_says_of_a_memory_is_neither_told_nor_kept() -> None:
+    clock = FakeClock()
+    async with careful_peer(clock) as remote:
+        store = ForeignStore(Quoting(remote, WHO), "peer")
+        async with house(clock=clock, stores=[store]) as h:
+            with h.engine.reporting() as report:
+                id = await h.remember("Alice's diagnosis")
+            found = await h.engine.recall(WHO, Query((AGENT,), "the diagnosis of Alice"))
+            await h.settled()
+            assert report.outcomes[id]["peer"] == "it failed: unavailable; it is kept and tried again"
+            assert found.errors == {"peer": "it failed: unavailable"}
+            assert "diagnosis" not in str(await h.waiting())
 
 
 @run

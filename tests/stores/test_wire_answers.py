@@ -106,6 +106,12 @@ def test_an_answer_is_parsed_and_validated_in_the_thread_that_has_received_it(mo
 
 @pytest.mark.parametrize("answer", [b"[]", b'"x"', b"{}", b'{"results": 5}', b'{"results": [1]}'])
 def test_what_is_no_answer_to_a_recall_is_said(answer: bytes) -> None:
-    said = "it answers recall, but not as memorywire has it"
+    said = "it answers recall, but not as memorywire has it; upgrade the older of the two"
     with server_answering(answer) as url, pytest.raises(Unavailable, match=said):
         recall(url)
+
+
+def test_of_what_is_no_answer_nothing_is_quoted() -> None:
+    with server_answering(b'{"results": [], "Alice\'s diagnosis": 1}') as url, pytest.raises(Unavailable) as refused:
+        recall(url)
+    assert refused.value.message == "it answers recall, but not as memorywire has it; upgrade the older of the two"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 from uuid import NAMESPACE_URL, uuid5
 
 from commonplace.stores.base import CAPABILITIES, Candidate, Entry, Page, Reach, Search
@@ -22,6 +22,7 @@ from commonplace.wire.memory_store import MemoryStore
 from commonplace.wire.models import ForgetRequest, RecallHit, RecallRequest, RememberRequest, RememberResponse
 from commonplace.wire.record import Memory
 
+T = TypeVar("T")
 _MOST = 1000  # results of one recall, or of one page
 _IDS_AT_ONCE = 50  # they may travel in a URL
 _NOT_FOUND = 404
@@ -56,6 +57,7 @@ class ForeignStore:
         self.name = name
         self._list_page = list_page
         self._is_checked = False  # that it finds copies by our id
+        self._is_ours = type(store).__module__.partition(".")[0] == __name__.partition(".")[0]
 
     @property
     def capabilities(self) -> frozenset[str]:
@@ -168,7 +170,7 @@ class ForeignStore:
         if self._list_page is None or status is None:
             return []
         try:
-            agents = (await status()).get("agents")
+            agents = (await self._call(status)).get("agents")
         except (NotFound, Unavailable) as fault:
             if isinstance(fault, Unavailable) and fault.details.get("status") != _NOT_FOUND:
                 raise
@@ -178,7 +180,7 @@ class ForeignStore:
         return [name for name in names if (await self._page(name, copies, limit=1))["memories"]]
 
     async def health(self) -> dict[str, Any]:
-        return await self._store.health()
+        return await self._call(self._store.health)
 
     async def close(self) -> None:
         """Otherwise it belongs to whoever made it."""
@@ -187,6 +189,14 @@ class ForeignStore:
             await closing
 
     # what it is asked with
+
+    async def _call(self, operation: Callable[..., Awaitable[T]], *given: Any, **named: Any) -> T:
+        """The words of a class that is not ours may quote what it was given, whatever it raises."""
+        try:
+            return await operation(*given, **named)
+        except Unavailable as fault:
+            fault.is_quoted = fault.is_quoted or not self._is_ours
+            raise
 
     async def _find(self, tenant: str, agent_id: str, ids: Sequence[str]) -> list[RecallHit]:
         """Its copies of these memories, of which there may be more than one."""
@@ -202,7 +212,7 @@ class ForeignStore:
 
     async def _recall(self, agent_id: str, query: str, filter: dict[str, Any], k: int) -> list[RecallHit]:
         request = RecallRequest(agent_id=agent_id, query=query or "?", k=k, filter=filter, min_score=0, judge="off")
-        answer = await self._store.recall(request)
+        answer = await self._call(self._store.recall, request)
         return [hit for hit in answer.results if _our_id(hit) is not None]
 
     async def _list(self, agent_id: str, filter: dict[str, Any]) -> list[RecallHit]:
@@ -221,7 +231,7 @@ class ForeignStore:
         self, agent_id: str, filter: dict[str, Any], cursor: str | None = None, limit: int | None = None
     ) -> Mapping[str, Any]:
         assert self._list_page is not None
-        page = await self._list_page(agent_id=agent_id, filter=filter, limit=limit or _MOST, cursor=cursor)
+        page = await self._call(self._list_page, agent_id=agent_id, filter=filter, limit=limit or _MOST, cursor=cursor)
         if not isinstance(page.get("memories"), list):
             raise Unavailable("it answers, but not with a page of memories")
         return page
@@ -230,14 +240,14 @@ class ForeignStore:
         """With a key, so that what waits for approval there, or arrives late, does not wait or arrive twice."""
         for key in _idempotency_keys(memory) if self._list_page is not None else ():
             try:
-                answer = await self._store.remember(_request(memory, key))
+                answer = await self._call(self._store.remember, _request(memory, key))
             except Conflict:  # what it was used for is erased, or was staged by a policy that is no longer in force
                 continue
             if answer.pending_approval or await self._list(memory.agent_id, {"id": [answer.id]}):
                 return answer
             # The first answer again, of a copy that it has hidden since.
             await self._forget(memory.agent_id, [answer.id])
-        return await self._store.remember(_request(memory))
+        return await self._call(self._store.remember, _request(memory))
 
     async def _forget_copies(
         self, tenant: str, agent_id: str, ids: Sequence[str], found: Sequence[RecallHit], but: Sequence[str] = ()
@@ -258,7 +268,7 @@ class ForeignStore:
             await self._erase(ForgetRequest(agent_id=agent_id, ids=list(theirs), hard_delete=True))
 
     async def _erase(self, request: ForgetRequest) -> None:
-        answer = await self._store.forget(request)
+        answer = await self._call(self._store.forget, request)
         if answer.pending_approval:
             raise Unavailable("it lets what it is to forget wait for approval, so the copy is still there")
         if answer.remaining_ids:

@@ -314,7 +314,9 @@ def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | No
             f"{shown_url(url)} names no server; write for example letta://127.0.0.1:8283", field="stores"
         )
     scheme = "https" if url.startswith("letta+https://") else "http"
-    client = JsonClient(f"{scheme}://{parts.netloc}", token_of(given), settings.timeout, _CONNECTIONS, _MAX_ANSWER)
+    client = JsonClient(
+        f"{scheme}://{parts.netloc}", token_of(given), settings.timeout, _CONNECTIONS, _MAX_ANSWER, quotes=False
+    )
     endpoint = {
         "embedding_endpoint_type": "openai",
         "embedding_endpoint": given.get("embeddings") or f"{DEFAULT_URL}/v1",

@@ -44,7 +44,7 @@ class HttpMemoryStore:
 
     def __init__(self, url: str, token: str | None, timeout: float) -> None:
         self._has_token = token is not None
-        self._client = JsonClient(url, token, timeout, connections=4, max_bytes=_MAX_ANSWER)
+        self._client = JsonClient(url, token, timeout, connections=4, max_bytes=_MAX_ANSWER, quotes=False)
         self.capabilities = CAPABILITIES
 
     async def remember(self, request: RememberRequest, /) -> RememberResponse:
@@ -110,8 +110,10 @@ class HttpMemoryStore:
                 check(document)
             try:
                 return parse(answer, document)
-            except ValidationError as fault:
-                raise Unavailable(f"it answers {operation}, but not as memorywire has it: {fault.summary}") from None
+            except ValidationError:  # which quotes what it was given, and that may be a memory
+                raise Unavailable(
+                    f"it answers {operation}, but not as memorywire has it; upgrade the older of the two"
+                ) from None
 
         asked = request.model_dump(exclude_unset=True)
         found: M = await self._client.exchange("POST", f"/v0/{operation}", asked, max_bytes=max_bytes, read=read)

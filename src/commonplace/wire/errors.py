@@ -13,6 +13,8 @@ class Fault(Exception):
     """
 
     code = "unavailable"
+    #: Whether another program chose the words, which may quote anything: who passes them on to others says the code.
+    is_quoted = False
 
     def __init__(self, message: str, *, hint: str | None = None, **details: Any) -> None:
         self.summary = message
@@ -103,6 +105,7 @@ def fault_of(document: Any) -> Fault:
         return Unavailable("the server answered with an error of an unknown shape")
     kind = _BY_CODE.get(str(error.get("code", "")), Unavailable)
     fault = kind(str(error.get("message", "the server gave no reason")))
+    fault.is_quoted = True
     if isinstance(error.get("details"), dict):
         fault.details = error["details"]
     return fault

@@ -40,12 +40,21 @@ _IDLE_SECONDS = 2.0  # after which a kept connection is not used again
 class JsonClient:
     """A few kept connections to one server, each used by one thread at a time; an error answer becomes its fault.
 
-    Not more than `max_bytes` of an answer are read.
+    Not more than `max_bytes` of an answer are read. Without `quotes` an error tells its kind and not its words, for
+    those who show it to others: it may quote a memory.
     """
 
     def __init__(
-        self, url: str, token: str | None, timeout: float, connections: int, max_bytes: int | None = None
+        self,
+        url: str,
+        token: str | None,
+        timeout: float,
+        connections: int,
+        max_bytes: int | None = None,
+        *,
+        quotes: bool = True,
     ) -> None:
+        self._quotes = quotes
         # What follows a colon or comes before an @ may be a password.
         shown = "this" if "@" in url or ":" in url.partition("://")[2] else repr(shown_url(url, ()))
         wrong = ValidationError(f"{shown} is not a server's address; write for example {DEFAULT_URL}", field="url")
@@ -147,7 +156,10 @@ class JsonClient:
             raise Unavailable(f"{self._host} answered {status} with something that is not JSON") from None
         if status >= 400:
             ours = isinstance(document, dict) and isinstance(document.get("error"), dict)
-            raise fault_of(document) if ours else Unavailable(f"{self._host} answered {status}", status=status)
+            fault = fault_of(document) if ours else Unavailable(f"{self._host} answered {status}", status=status)
+            if ours and not self._quotes:
+                fault = type(fault)(f"{self._host} answered {status}: {fault.code}", status=status)
+            raise fault
         return document if read is None else read(document)
 
     def _redirected(self, status: int, path: str, location: str | None) -> Unavailable:

@@ -118,6 +118,8 @@ class Replica:
             what = "is still starting after" if self._store is None else "did not answer within"
             raise StoreUnreachable(f"it {what} {limit:g} s") from None
         except Unavailable as fault:
+            if fault.is_quoted:
+                raise Unavailable(f"it failed: {fault.code}") from None
             if self._store is None:
                 raise StoreUnreachable(fault.summary) from None
             raise
