@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jumping_loop import JumpingLoop
 from replica_house import AGENT, Flaky, House, Late, house, run
 
 import commonplace.engine
@@ -18,6 +19,7 @@ from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.stores.base import Entry, Record, Store
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import DAY_MS, WHO, FakeClock
+from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory
 
 # every way of changing a memory
@@ -410,6 +412,41 @@ async def test_a_process_that_ends_still_delivers_what_another_changed_while_it_
         assert await copy.contents() == {"second"}
 
 
+@run
+async def test_what_is_committed_is_told_also_where_the_process_ends_at_that_moment() -> None:
+    """It waits from the same transaction on: a record that were written after it would never be."""
+    async with house() as h:
+        transact = h.primary.transact
+
+        async def ends(tenant: str, work: Any) -> Any:
+            await transact(tenant, work)
+            raise KeyError("the process is gone")
+
+        h.primary.transact = ends
+        with pytest.raises(KeyError):
+            await h.remember("acknowledged to nobody, and there")
+        h.primary.transact = transact
+        assert await h.copies[0].contents() == set()
+        async with house(primary=h.primary, clock=h.clock, stores=h.copies) as next_one:
+            h.clock.advance(600_000)
+            assert await next_one.outbox.run_due() == 1
+            assert await next_one.equal()
+
+
+def test_stores_that_hang_are_waited_for_side_by_side() -> None:
+    async def work() -> None:
+        async with house(copies=3, timeout=5.0) as h:
+            h.copies[0].hangs = h.copies[1].hangs = True
+            loop = asyncio.get_running_loop()
+            before = loop.time()
+            await h.remember("words")
+            assert loop.time() - before == pytest.approx(5.0)
+            assert await h.copies[2].contents() == {"words"}
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        runner.run(work())
+
+
 @pytest.mark.parametrize("newer", ["an update", "a deletion"])
 @pytest.mark.parametrize("restarted", [False, True])
 @run
@@ -513,6 +550,25 @@ async def test_after_failures_in_a_row_nobody_asks_until_a_pause_is_over() -> No
         h.clock.advance(20_000)
         await h.outbox.run_due()
         assert await h.equal()
+
+
+@run
+async def test_an_erasure_is_delivered_though_every_question_fails() -> None:
+    """Each question would take the one try that a store left alone has, and make the pause longer."""
+    async with house() as h:
+        ids = [await h.remember(f"words {n}") for n in range(5)]
+        await h.settled()
+
+        async def fails(_: Any) -> Any:
+            raise Unavailable("the index is gone")
+
+        h.copies[0].search = fails  # type: ignore[method-assign]
+        for _ in range(20):
+            await h.engine.recall(WHO, Query((AGENT,), "words"))
+            h.clock.advance(1_000)
+        await h.engine.forget(WHO, Forget(AGENT, ids, hard_delete=True))
+        await h.settled()
+        assert await h.copies[0].contents() == set()
 
 
 # by type

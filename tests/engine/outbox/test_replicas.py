@@ -6,12 +6,13 @@ import traceback
 from pathlib import Path
 
 import pytest
+from jumping_loop import JumpingLoop
 from replica_house import Flaky, run
 
 from commonplace.engine.outbox.replicas import Attachment, Replica, Replicas, StoreRefused, StoreSkipped
 from commonplace.stores.base import Reach, Search, Store
 from commonplace.testing.subject import FakeClock
-from commonplace.wire.errors import Conflict, Fault, OperatorActionRequired, Unavailable, ValidationError
+from commonplace.wire.errors import Conflict, Fault, OperatorActionRequired, Unavailable, ValidationError, fault_of
 
 SEARCH = Search(Reach("local", ("agent",)), "words")
 
@@ -30,7 +31,7 @@ async def test_it_is_opened_when_it_is_first_needed_and_once() -> None:
 
     replica = Replica(Attachment("copy", open_it), FakeClock())
     assert opened == []
-    assert await asyncio.gather(*(replica.call(_ask) for _ in range(5))) == [0] * 5
+    assert await asyncio.gather(*(replica.search(_ask) for _ in range(5))) == [0] * 5
     assert len(opened) == 1
     assert replica.state() == {"status": "ok"}
     await replica.close()
@@ -47,11 +48,11 @@ async def test_one_that_is_down_at_the_start_is_opened_when_it_is_back() -> None
 
     replica = Replica(Attachment("copy", open_it), clock)
     with pytest.raises(Unavailable, match="connection refused"):
-        await replica.call(_ask)
+        await replica.search(_ask)
     assert replica.state() == {"status": "degraded", "error": "connection refused"}
     assert replica.takes("procedural")  # nobody knows yet what it keeps
     there = True
-    assert await replica.call(_ask) == 0
+    assert await replica.search(_ask) == 0
     assert replica.state() == {"status": "ok"}
 
 
@@ -60,7 +61,7 @@ async def test_one_whose_opening_hangs_costs_no_more_than_its_timeout() -> None:
     forever = threading.Event()
     replica = Replica(Attachment("copy", forever.wait, timeout=0.02), FakeClock())  # type: ignore[arg-type]
     with pytest.raises(Unavailable, match=r"it is still starting after 0.02 s"):
-        await replica.call(_ask)
+        await replica.search(_ask)
     assert replica.state()["status"] == "starting"
     await replica.close()
     forever.set()
@@ -75,14 +76,14 @@ async def test_whatever_a_product_raises_is_a_sentence() -> None:
         raise KeyError("vendor")
 
     with pytest.raises(StoreRefused, match="it failed: KeyError"):
-        await replica.call(broken)
+        await replica.search(broken)
 
     async def refused(_: Store) -> None:
         raise OperatorActionRequired("the disk is full")
 
     with pytest.raises(Unavailable, match="the disk is full"):
-        await replica.call(refused)
-    assert replica.breaker.failures == 2
+        await replica.search(refused)
+    assert replica.search_breaker.failures == 2
 
 
 @pytest.mark.parametrize(
@@ -104,13 +105,116 @@ async def test_what_it_says_of_a_memory_is_neither_told_nor_logged(
         raise error
 
     with pytest.raises(StoreRefused) as refused:
-        await replica.call(refuse)
+        await replica.deliver(refuse)
     assert refused.value.summary == said
     assert replica.state() == {"status": "degraded", "error": said}
     shown = "".join(traceback.format_exception(refused.value))
     assert "diagnosis" not in caplog.text + shown
     if not isinstance(error, Fault):
         assert f"{Path(__file__).name}:{refuse.__code__.co_firstlineno + 1}" in caplog.text
+
+
+@run
+async def test_another_servers_words_are_neither_told_nor_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """They are called unavailable where it is, and where it quotes what it could not do."""
+    replica = Replica(Attachment("copy", lambda: Flaky(FakeClock())), FakeClock())
+    answer = {"error": {"code": "unavailable", "message": "could not embed: Alice's diagnosis\x1b[31m"}}
+
+    async def fail(_: Store) -> None:
+        raise fault_of(answer)
+
+    for ask in (replica.search, replica.deliver, replica.attempt):
+        with pytest.raises(Unavailable) as failed:
+            await ask(fail)
+        assert failed.value.message == "it failed: unavailable"
+        assert "diagnosis" not in "".join(traceback.format_exception(failed.value)) + caplog.text
+    assert replica.state() == {"status": "degraded", "error": "it failed: unavailable"}
+
+
+@run
+async def test_deliveries_are_tried_while_searches_fail() -> None:
+    """A store whose search is broken must still be told what is erased; one that takes nothing is not asked either."""
+    clock = FakeClock()
+    replica = Replica(Attachment("copy", lambda: Flaky(clock)), clock)
+
+    async def fail(_: Store) -> None:
+        raise Unavailable("gone")
+
+    for failing, other, goes_on in ((replica.search, replica.deliver, True), (replica.deliver, replica.search, False)):
+        for _ in range(3):
+            with pytest.raises(Unavailable, match="gone"):
+                await failing(fail)
+        with pytest.raises(StoreSkipped):
+            await failing(fail)
+        if goes_on:
+            assert await other(_ask) == 0
+        else:
+            with pytest.raises(StoreSkipped, match="not asked for 5 s more: it failed 3 times in a row, last: gone"):
+                await other(_ask)
+        says = {"status": "degraded", "error": "its searches fail: gone"}
+        assert replica.state() == (says if goes_on else {"status": "down", "error": "gone"})
+        clock.advance(60_000)
+        assert await failing(_ask) == 0
+        assert replica.state() == {"status": "ok"}
+
+
+@pytest.mark.parametrize("how", ["closes slowly", "goes on"])
+def test_a_store_that_does_not_let_go_costs_no_more_than_its_timeout(how: str) -> None:
+    async def work() -> None:
+        replica = Replica(Attachment("copy", lambda: Flaky(FakeClock()), timeout=2.0), FakeClock())
+        await replica.ready(1.0)
+        let_go = asyncio.Event()
+
+        async def hang(_: Store) -> None:
+            for _ in range(3):
+                try:
+                    await let_go.wait()
+                except asyncio.CancelledError:
+                    if how == "closes slowly":
+                        await let_go.wait()
+                        raise
+
+        for ask in (replica.search, replica.deliver):
+            with pytest.raises(Unavailable, match="it did not answer within 2 s"):
+                await asyncio.wait_for(ask(hang), 2.2)  # which would raise another error, and nobody waits for real
+        let_go.set()
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        runner.run(work())
+
+
+@run
+async def test_a_store_that_cancels_itself_has_failed_and_whoever_asked_goes_on() -> None:
+    replica = Replica(Attachment("copy", lambda: Flaky(FakeClock())), FakeClock())
+
+    async def cancel(_: Store) -> None:
+        raise asyncio.CancelledError
+
+    for _ in range(3):
+        with pytest.raises(Unavailable, match="it failed: cancelled"):
+            await replica.deliver(cancel)
+    assert replica.state() == {"status": "down", "error": "it failed: cancelled"}
+
+
+@run
+async def test_who_is_cancelled_while_a_store_works_is_cancelled_and_so_is_the_store() -> None:
+    replica, let_go = Replica(Attachment("copy", lambda: Flaky(FakeClock())), FakeClock()), asyncio.Event()
+    begun = asyncio.Event()
+
+    async def hang(_: Store) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            let_go.set()
+
+    asking = asyncio.create_task(replica.search(hang))
+    await begun.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert let_go.is_set()
+    assert replica.state() == {"status": "ok"}
 
 
 @run
@@ -122,7 +226,7 @@ async def test_why_it_could_not_be_opened_is_told() -> None:
 
     replica = Replica(Attachment("copy", open_it), FakeClock())
     with pytest.raises(Unavailable, match="it needs an embedder"):
-        await replica.call(_ask)
+        await replica.search(_ask)
 
 
 @run
@@ -132,12 +236,12 @@ async def test_an_operator_may_ask_while_the_breaker_is_open() -> None:
     store.down = "gone"
     for _ in range(3):
         with pytest.raises(Unavailable):
-            await replica.call(_ask)
+            await replica.search(_ask)
     store.down = None
     with pytest.raises(StoreSkipped, match="not asked for 5 s more: it failed 3 times in a row, last: gone"):
-        await replica.call(_ask)
-    assert await replica.attempt(_ask) == 0
-    assert await replica.call(_ask) == 0
+        await replica.search(_ask)
+    assert await replica.attempt_search(_ask) == 0
+    assert await replica.search(_ask) == 0
 
 
 def test_they_are_found_by_name() -> None:

@@ -278,8 +278,11 @@ async def test_what_another_process_has_in_hand_is_told_now_and_once_more_when_t
             assert await copy.contents() == {"old"}
             await other.outbox.join()  # it finds that this is not the last word, and that it is not due yet
         else:
-            copy.under_way[0].cancel()
+            killed = other.outbox._couriers["copy"]._task
+            killed.cancel()
             theirs.cancel()
+            await asyncio.wait([killed, theirs])
+            copy.under_way[0].cancel()
         assert set(await h.waiting()) == {id}
         clock.advance(10 * 60_000)
         await h.outbox.run_due()
@@ -327,11 +330,14 @@ async def test_an_extra_copy_is_in_the_outbox_before_it_is_deleted(erased: bool)
                 await delete(tenant, ids)
                 h.copies[0].down = "it goes away"
                 await h.engine.undelete(WHO, AGENT, id)
-            raise asyncio.CancelledError
+            resync.cancel()
+            await asyncio.Event().wait()
+            raise AssertionError
 
         h.copies[0].delete = killed  # type: ignore[method-assign]
+        resync = asyncio.create_task(h.engine.stores.resync(WHO, "copy"))
         with pytest.raises(asyncio.CancelledError):
-            await h.engine.stores.resync(WHO, "copy")
+            await resync
         assert known == [{id}]
         assert h.outbox._loop is not None
         h.outbox._loop.cancel()  # whoever is killed looks for nothing any more
@@ -395,18 +401,18 @@ async def test_two_at_once_each_keep_an_operators_timeout() -> None:
         one, two = await h.remember("one"), await h.remember("two")
         await h.outbox.join()
         replica, current, ordinary = h.outbox.replicas.named("copy"), h.outbox.current, list[object]()
-        call = replica.call
+        deliver = replica.deliver
 
-        async def noted(verb: Any, **how: Any) -> Any:
+        async def noted(verb: Any) -> Any:
             ordinary.append(verb)
-            return await call(verb, **how)
+            return await deliver(verb)
 
         async def after_the_first(tenant: str, claimed: Any, replica: Any) -> Any:
             if two in claimed:
                 await asyncio.wait([first])
             return await current(tenant, claimed, replica)
 
-        replica.call, h.outbox.current = noted, after_the_first
+        replica.deliver, h.outbox.current = noted, after_the_first
         first = asyncio.create_task(h.outbox.resend(replica, "local", {one: AGENT}, TIMEOUT_SECONDS))
         await asyncio.sleep(0)  # it begins
         assert await h.outbox.resend(replica, "local", {two: AGENT}, TIMEOUT_SECONDS) == await first == 0

@@ -197,7 +197,7 @@ class Courier:
         if self._operator_timeout is not None:
             await self.replica.attempt(verb, seconds=self._operator_timeout)
         elif is_whole:
-            await self.replica.call(verb, refusal_counts=False)
+            await self.replica.deliver(verb)
         else:
             await self.replica.attempt(verb)
 

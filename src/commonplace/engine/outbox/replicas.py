@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -22,6 +22,8 @@ from commonplace.wire.record import MEMORY_TYPES, Clock, Memory
 T = TypeVar("T")
 log = logging.getLogger("commonplace.stores")
 LONGEST_WATCH_SECONDS = 60.0
+SEARCHES_FAIL = "its searches fail"
+_CANCEL_SECONDS = 0.1  # for a store to let go of what it is doing
 
 
 @dataclass(slots=True, frozen=True)
@@ -45,6 +47,8 @@ class Replica:
         self.weight = attachment.weight
         self.timeout = attachment.timeout
         self.breaker = CircuitBreaker(clock)
+        # Of its own: a search that fails at each question would keep every erasure from being delivered.
+        self.search_breaker = CircuitBreaker(clock)
         self.altered = 0  # hits with a text that is not the primary's, since the process began
         self.clock = clock
         self._store: Store | None = None
@@ -87,36 +91,64 @@ class Replica:
             with suppress(Exception):
                 await asyncio.wait_for(asyncio.shield(self._opening), seconds)
 
-    async def call(self, verb: Callable[[Store], Awaitable[T]], *, refusal_counts: bool = True) -> T:
-        """Without `refusal_counts` the breaker does not take a refusal for a failure: a store that works may refuse a
-        delivery for what it carries, however often."""
+    async def deliver(self, verb: Callable[[Store], Awaitable[T]]) -> T:
+        """Its breaker does not take a refusal for a failure: a store that works may refuse a delivery for what it
+        carries, however often."""
         if not self.breaker.try_call():
-            wait = max((self.breaker.retry_at or 0) - self.clock(), 0) / 1000
-            failures = f"it failed {self.breaker.failures} times in a row, last: {self.breaker.error}"
-            raise StoreSkipped(f"not asked for {wait:.0f} s more: {failures}")
+            raise self._skipped(self.breaker)
         try:
             return await self.attempt(verb)
+        except StoreRefused as fault:
+            self.breaker.refused(fault.summary)
+            raise
         except Unavailable as fault:
-            if isinstance(fault, StoreRefused) and not refusal_counts:
-                self.breaker.refused(fault.summary)
-            else:
-                self.breaker.failed(fault.summary)
+            self.breaker.failed(fault.summary)
+            raise
+
+    @property
+    def is_search_paused(self) -> bool:
+        """Whether no question is asked of it for now: also while it takes no deliveries."""
+        return self.breaker.is_open or self.search_breaker.is_open
+
+    async def search(self, verb: Callable[[Store], Awaitable[T]]) -> T:
+        if self.breaker.is_open:
+            raise self._skipped(self.breaker)
+        if not self.search_breaker.try_call():
+            raise self._skipped(self.search_breaker)
+        try:
+            return await self.attempt_search(verb)
+        except Unavailable as fault:
+            self.search_breaker.failed(fault.summary)
             raise
 
     async def attempt(self, verb: Callable[[Store], Awaitable[T]], *, seconds: float | None = None) -> T:
-        """As `call`, whatever the breaker says, which hears only of what went well: for an operator who waits."""
-        answer = await self._ask(verb, self.timeout if seconds is None else seconds)
+        """As `deliver`, whatever the breaker says, which hears only of what went well: for an operator who waits."""
+        return await self._attempt(verb, self.breaker, self.timeout if seconds is None else seconds)
+
+    async def attempt_search(self, verb: Callable[[Store], Awaitable[T]]) -> T:
+        return await self._attempt(verb, self.search_breaker, self.timeout)
+
+    async def _attempt(self, verb: Callable[[Store], Awaitable[T]], breaker: CircuitBreaker, limit: float) -> T:
+        answer = await self._ask(verb, limit)
         self._is_down, self._unanswered = False, None
-        self.breaker.succeeded()
+        breaker.succeeded()
         return answer
 
+    def _skipped(self, breaker: CircuitBreaker) -> StoreSkipped:
+        wait = max((breaker.retry_at or 0) - self.clock(), 0) / 1000
+        failures = f"it failed {breaker.failures} times in a row, last: {breaker.error}"
+        return StoreSkipped(f"not asked for {wait:.0f} s more: {failures}")
+
     async def _ask(self, verb: Callable[[Store], Awaitable[T]], limit: float) -> T:
+        async def asked() -> T:
+            return await verb(await self._opened())
+
         try:
-            async with asyncio.timeout(limit):
-                return await verb(await self._opened())
+            return await _within(limit, asked())
         except TimeoutError:
-            what = "is still starting after" if self._store is None else "did not answer within"
-            raise StoreUnreachable(f"it {what} {limit:g} s") from None
+            if self._store is None:
+                raise StoreUnreachable(f"it is still starting after {limit:g} s") from None
+            raise StoreTimeout(f"it did not answer within {limit:g} s") from None
         except Unavailable as fault:
             if fault.is_quoted:
                 raise Unavailable(f"it failed: {fault.code}") from None
@@ -206,6 +238,9 @@ class Replica:
 
     def state(self) -> dict[str, Any]:
         error = self.breaker.error or self._unanswered
+        if error is None and self.search_breaker.error is not None:
+            said = self.search_breaker.error
+            error = said if self._store is None else f"{SEARCHES_FAIL}: {said}"  # nothing works of one that is not open
         if self._store is None and self._opening is not None and not self._opening.done():
             status = "starting"
         else:
@@ -220,6 +255,10 @@ class StoreRefused(Unavailable):
 
 class StoreUnreachable(Unavailable):
     """Nobody answered in time, or it could not be opened: what it was given is not the reason."""
+
+
+class StoreTimeout(StoreUnreachable):
+    """It is open, and what it was asked took it too long."""
 
 
 class StoreSkipped(Unavailable):
@@ -247,6 +286,35 @@ async def delete_copies(store: Store, tenant: str, owners: Mapping[str, str]) ->
             await store.delete_of(tenant, agent, [id for id, owner in owners.items() if owner == agent])
     elif owners:
         await store.delete(tenant, list(owners))
+
+
+async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """As asyncio.timeout, for code of others: what does not end when it is cancelled is left to itself, and that it
+    cancels itself is its failure, not ours."""
+    task = asyncio.get_running_loop().create_task(work)
+    _under_way.add(task)  # asyncio itself holds it only weakly, and nobody else may be there for long
+    task.add_done_callback(_end)
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+    finally:
+        is_late = not task.done()
+        if is_late:
+            task.cancel()
+            await asyncio.wait({task}, timeout=_CANCEL_SECONDS)
+    if is_late:
+        raise TimeoutError
+    if task.cancelled():
+        raise Unavailable("it failed: cancelled")
+    return task.result()
+
+
+_under_way: set[asyncio.Task[Any]] = set()
+
+
+def _end(task: asyncio.Task[Any]) -> None:
+    _under_way.discard(task)
+    if not task.cancelled():
+        task.exception()  # or asyncio would log that nobody asked for it
 
 
 async def _in_daemon_thread(work: Callable[[], T]) -> T:

@@ -9,7 +9,7 @@ from commonplace.engine.checks import require_operator
 from commonplace.engine.core import Core
 from commonplace.engine.ledger import audit
 from commonplace.engine.outbox.deliveries import kind_of
-from commonplace.engine.outbox.replicas import Replica
+from commonplace.engine.outbox.replicas import SEARCHES_FAIL, Replica
 from commonplace.engine.outbox.resync import TIMEOUT_SECONDS, Resync
 from commonplace.engine.outbox.store_names import renamed_advice, settle_renaming
 from commonplace.stores.base import Reach, Store
@@ -45,7 +45,12 @@ class Stores:
         """A sentence for each that does not work."""
         found = [(each.name, each.state()) for each in self._core.outbox.replicas]
         said = [(name, state.get("error", "it is still starting")) for name, state in found if state["status"] != "ok"]
-        return [f"the store {name} does not answer: {why}" for name, why in said]
+        return [
+            f"the store {name} takes what is written, but {why}"
+            if why.startswith(SEARCHES_FAIL)
+            else f"the store {name} does not answer: {why}"
+            for name, why in said
+        ]
 
     async def examine(self) -> Sequence[Finding]:
         """For each replica whether it answers, and whether something waits for it that it did not take."""

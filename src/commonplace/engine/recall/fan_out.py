@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise, zip_longest
 
 from commonplace.engine.core import Core
-from commonplace.engine.outbox.replicas import Replica, StoreSkipped
+from commonplace.engine.outbox.answers import read_candidates
+from commonplace.engine.outbox.replicas import Replica, StoreSkipped, StoreTimeout
 from commonplace.engine.recall.fusion import OVERFETCH, RRF_K, RankedList
 from commonplace.engine.recall.replication_lag import WaitingIds, is_waiting, waiting_ids
 from commonplace.stores.base import Candidate, Search, Store
@@ -129,12 +130,13 @@ async def ask_replicas(core: Core, search: Search, k: int) -> tuple[Answers, dic
     waiting = {replica.name: WaitingIds(all=False) for replica in asked}
 
     async def ask(replica: Replica) -> list[Candidate] | Unavailable:
-        if not replica.breaker.is_open:
+        if not replica.is_search_paused:
             waiting[replica.name] = await waiting_ids(core, search.reach.tenant, replica.name)
         try:
-            if len(wanted.reach.agents) > _FEW_AGENTS and replica.breaker.try_call():
+            is_wide = len(wanted.reach.agents) > _FEW_AGENTS
+            if is_wide and not replica.is_search_paused and replica.search_breaker.try_call():
                 return await _ask_widely(replica, wanted)
-            return await replica.call(lambda store: store.search(wanted))
+            return await replica.search(lambda store: _search(store, wanted))
         except Unavailable as fault:
             return fault
 
@@ -142,26 +144,20 @@ async def ask_replicas(core: Core, search: Search, k: int) -> tuple[Answers, dic
     return found | {replica.name: answer for replica, answer in zip(asked, answers, strict=True)}, waiting
 
 
+async def _search(store: Store, wanted: Search) -> list[Candidate]:
+    return read_candidates(await store.search(wanted))
+
+
 async def _ask_widely(replica: Replica, wanted: Search) -> list[Candidate]:
-    """As `Replica.call`, but that it takes too long is not held against it: its breaker would open for every agent, and
-    for writes."""
-    is_late = False
-
-    async def search(store: Store) -> list[Candidate]:
-        nonlocal is_late
-        try:
-            return await store.search(wanted)
-        except asyncio.CancelledError:  # by the timeout, or by whoever asked, who then hears nothing of it
-            is_late = True
-            raise
-
+    """As `Replica.search`, but that it takes too long is not held against it: its breaker would open for every
+    agent."""
     try:
-        return await replica.attempt(search)
+        return await replica.attempt_search(lambda store: _search(store, wanted))
+    except StoreTimeout as fault:
+        missing = f"for all of {len(wanted.reach.agents)} agents, so what it would find is missing; ask of fewer"
+        raise Unavailable(f"{fault.summary} {missing}") from None
     except Unavailable as fault:
-        if is_late:
-            missing = f"for all of {len(wanted.reach.agents)} agents, so what it would find is missing; ask of fewer"
-            raise Unavailable(f"{fault.summary} {missing}") from None
-        replica.breaker.failed(fault.summary)
+        replica.search_breaker.failed(fault.summary)
         raise
 
 
