@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "conformance.md"
 TEMPLATE = Path(__file__).with_name("conformance_page.md")
 #: What else there is about PostgreSQL is a part of `make test`, whose environment has it.
-MODULES = ("cognee", "conformance", "fidelity", "letta", "mem0", "postgres", "several_stores", "table_2")
+MODULES = ("cognee", "conformance", "fidelity", "health", "letta", "mem0", "postgres", "several_stores", "table_2")
 #: What takes longest first, so that no worker is left with it.
 TESTS = [*(f"backends/test_{module}.py" for module in MODULES), "contract"]
 _SIGNS = {"passed": "pass", "failed": "**fail**", "error": "**fail**", "skipped": "not here"}

@@ -22,6 +22,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from commonplace.stores.base import Candidate, Entry, Page, Reach, Search, StoreSettings
 from commonplace.stores.documents import to_document, to_memory
+from commonplace.stores.health_checks import EmbeddingsEndpoint, require_file, require_folder
 from commonplace.stores.mixins import page_of
 from commonplace.stores.urls import folder_of, split_options
 from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
@@ -35,6 +36,7 @@ _PREFIX = "commonplace_"  # of the names of our datasets
 _CHUNK_TOKENS = 8191  # longer texts are cut, and found by any of their parts
 _MORE = 4  # times as many chunks are asked for where too few of them are in reach
 _PAGE = 1000
+_DATABASE = Path("system", "databases", "cognee_db")  # of its datasets, in its folder
 _ACCESS_CONTROL = "ENABLE_BACKEND_ACCESS_CONTROL"
 #: A name whose tokens Cognee can count without asking anyone; an endpoint of ours does not look at it.
 _MODEL = "text-embedding-3-small"
@@ -46,8 +48,9 @@ class CogneeStore:
     name = "cognee"
     capabilities = frozenset({"semantic", "episodic", "procedural", "emotional", "vector"})
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: Library, endpoint: EmbeddingsEndpoint) -> None:
         self._library = library
+        self._endpoint = endpoint  # the one that Cognee asks, for a look of our own: it would try for minutes
 
     async def put(self, entries: Sequence[Entry]) -> None:
         groups: dict[tuple[str, str], dict[str, Memory]] = {}
@@ -112,10 +115,13 @@ class CogneeStore:
         return sorted({memory.agent_id for memory in firsts if memory.tenant == tenant})
 
     async def health(self) -> dict[str, Any]:
+        await self._library.look()
+        await self._endpoint.require()
         return {"status": "ok"}
 
     async def close(self) -> None:
         """Cognee stays open for whoever opens it again in this process."""
+        self._endpoint.close()
 
 
 class Library:
@@ -126,6 +132,8 @@ class Library:
         threading.Thread(target=self._loop.run_forever, name="commonplace-cognee", daemon=True).start()
         self._turn = asyncio.Lock()
         self._is_set_up = False
+        self._folder = folder
+        self._has_file = False  # with its datasets, as far as is known
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.environ.update(settings)  # read when it is imported
         import cognee
@@ -144,6 +152,22 @@ class Library:
 
         # Shielded: whoever waits no longer must not stop Cognee between two of its databases.
         return await asyncio.shield(asyncio.wrap_future(asyncio.run_coroutine_threadsafe(in_turn(), self._loop)))
+
+    async def look(self) -> None:
+        """Whether its files can be written and its database of datasets be read. One that is busy is not asked for the
+        latter: that would wait for its turn, and be taken for one that is gone."""
+        await asyncio.to_thread(require_folder, self._folder)
+        if self._turn.locked():
+            return
+        database = self._folder / _DATABASE
+        if self._has_file:  # before Cognee looks: it would begin an empty one
+            require_file(database)
+        try:
+            await self.run(self._cognee.datasets.list_datasets)
+        except Exception as error:
+            said = f"its databases cannot be read: {type(error).__name__}; put {self._folder} back from a backup"
+            raise Unavailable(f"{said}, or name an empty folder and resync it") from error
+        self._has_file = database.exists()  # there is none where the environment names another kind of database
 
     async def put(self, name: str, memories: Sequence[Memory]) -> None:
         from cognee.modules.pipelines.tasks.task import Task
@@ -299,4 +323,6 @@ def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | No
         )
     endpoint = given.get("embeddings") or f"{DEFAULT_URL}/v1"
     dimension = int(settings.embed(["a first text"]).shape[1])
-    return CogneeStore(_library(folder, endpoint, given.get("model") or _MODEL, dimension))
+    model = given.get("model") or _MODEL
+    look = EmbeddingsEndpoint(endpoint, model, dimension, settings.timeout)
+    return CogneeStore(_library(folder, endpoint, model, dimension), look)

@@ -151,7 +151,31 @@ class LettaStore:
         found = await self._client.call("GET", "/v1/health/")
         if found.get("status") != "ok":
             raise Unavailable("it answers, but not as a Letta server does")
+        # That says nothing of its database, nor of the endpoint that makes its vectors, which only it can reach.
+        query = urlencode({"limit": _PAGE})
+        try:
+            held = _listed(await self._client.exchange("GET", f"/v1/archives/?{query}"))
+        except Unavailable as fault:
+            raise Unavailable(f"it answers, but lists no archives: {fault.summary}; is its database there?") from None
+        ours = [_text(each, "id") for each in held if str(each.get("name") or "").startswith(f"{self._prefix}/")]
+        await self._require_embeddings(ours[:1])
         return {"status": "ok"}
+
+    async def _require_embeddings(self, listed: Sequence[str]) -> None:
+        """By asking one archive: of those that are known the first that is still there, else one of the `listed`."""
+        for whose, archive in [*self._archives.items(), *((None, each) for each in listed)]:
+            try:
+                await self._passages(archive, query="health", limit=1)
+            except Unavailable as fault:
+                if whose is not None and fault.details.get("status") == _NOT_FOUND:  # deleted there
+                    self._archives.pop(whose, None)
+                    continue
+                endpoint = shown_url(str(self._embedding["embedding_config"]["embedding_endpoint"]), ())
+                raise Unavailable(
+                    f"it answers, but finds nothing by meaning: {fault.summary}; can it reach its embeddings at "
+                    f"{endpoint}?"
+                ) from None
+            return
 
     async def close(self) -> None:
         self._client.close()
@@ -237,7 +261,7 @@ class LettaStore:
             if len(page) < _PAGE:
                 return
 
-    async def _passages(self, archive: str, **asked: str) -> list[dict[str, Any]]:
+    async def _passages(self, archive: str, **asked: str | int) -> list[dict[str, Any]]:
         """Nearest first where there is a `query`, else oldest first."""
         asked_for = {"archive_id": archive, "limit": _PAGE, **asked}
         found = _listed(await self._client.exchange("POST", "/v1/passages/search", asked_for))

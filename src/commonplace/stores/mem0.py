@@ -13,12 +13,13 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from commonplace.stores.base import Candidate, Embed, Entry, Page, Reach, Search, StoreSettings, Vectors
 from commonplace.stores.documents import to_document, to_memory
+from commonplace.stores.health_checks import require_folder
 from commonplace.stores.mixins import page_of
 from commonplace.stores.urls import ENCODED, folder_of, split_options
 from commonplace.wire.errors import Unavailable, ValidationError
@@ -45,6 +46,7 @@ class Mem0Store:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commonplace-mem0")
         self._lock = threading.Lock()
         self._embed = embed
+        self._folder, self._database = folder, database
         self._mem0 = self._thread.submit(self._open, folder, database).result()
 
     def _open(self, folder: Path, database: str | None) -> Any:
@@ -67,16 +69,12 @@ class Mem0Store:
         store = {"provider": provider, "config": given}
         try:
             if database is not None:  # its pool would go on trying for ever
-                import psycopg
-
-                psycopg.connect(database, connect_timeout=5).close()
+                _require_database(database)
             opened = Mem0.from_config({"vector_store": store, "history_db_path": ":memory:"})
-        except Exception as error:  # another process has the folder, the database is down, its password is wrong
-            why = " ".join(str(error).split())
-            # Errors about the address itself quote it, with its password.
-            if database is not None and (type(error).__name__ == "ProgrammingError" or database in why):
-                raise Unavailable(f"mem0's {place} cannot be opened: its URL cannot be read", hint=ENCODED) from None
-            raise Unavailable(f"mem0's {place} cannot be opened: {why}") from error
+        except Unavailable:
+            raise
+        except Exception as error:  # another process has the folder, the database is down
+            _refuse(place, database, error)
         opened.embedding_model = _OurEmbedder(self._vector)
         if hasattr(opened.vector_store, "_bm25_encoder"):
             # mem0's own sign for "there is none": else the first write downloads one for keywords, where fastembed is
@@ -175,8 +173,15 @@ class Mem0Store:
         return sorted({self._memory(each).agent_id for each in found})
 
     async def health(self) -> dict[str, Any]:
-        # Of the least there can be: a database may have gone since it was opened.
-        await self._run(lambda: _results(self._mem0.get_all(filters={"run_id": _EVERYTHING}, top_k=1)))
+        def work() -> None:
+            if self._database is None:
+                require_folder(self._folder / "qdrant")  # it answers from memory, whatever became of its files
+            else:
+                _require_database(self._database)  # its pool would wait half a minute for one that is gone
+                self._mem0.vector_store.connection_pool.check()  # or the lost connections fail one after the other
+            _results(self._mem0.get_all(filters={"run_id": _EVERYTHING}, top_k=1))
+
+        await self._run(work)
         return {"status": "ok"}
 
     async def close(self) -> None:
@@ -259,6 +264,27 @@ def _whole(ask: Callable[[int], Any]) -> list[dict[str, Any]]:
     while len(found := _results(ask(most))) >= most:
         most *= _MORE
     return found
+
+
+def _require_database(database: str) -> None:
+    """That someone answers there, and lets us in."""
+    import psycopg
+
+    try:
+        psycopg.connect(database, connect_timeout=5).close()
+    except psycopg.Error as error:
+        _refuse("database", database, error)
+
+
+def _refuse(place: str, database: str | None, error: Exception) -> NoReturn:
+    """Errors about the address itself quote it, with its password: of those nothing is said."""
+    why = " ".join(str(error).split())
+    if database is not None:
+        import psycopg
+
+        if isinstance(error, psycopg.ProgrammingError) or database in why:
+            raise Unavailable(f"mem0's {place} cannot be opened: its URL cannot be read", hint=ENCODED) from None
+    raise Unavailable(f"mem0's {place} cannot be opened: {why}") from error
 
 
 def _results(answer: Any) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from apsw import SQLITE_OPEN_READONLY, Connection
 from commonplace.stores.base import AuditEntry, AuditPart, EmbedderInfo, Page, Reach, Record
 from commonplace.stores.commit_groups import sequence_at
 from commonplace.stores.cursors import decode_cursor, encode_cursor
+from commonplace.stores.health_checks import require_file
 from commonplace.stores.row_format import RowTypes, to_record
 from commonplace.stores.sqlite import queries
 from commonplace.stores.sqlite.connections import StorePart, read, scan_read
@@ -207,6 +208,7 @@ class SqliteReads(StorePart):
 
     @read
     def health(self, db: Connection) -> dict[str, Any]:
+        require_file(self.files.database)
         (count,) = queries.fetch_one(db, "SELECT count(*) FROM memories WHERE status = 'live'")
         return {"status": "ok", "memories": count, "database": str(self.files.database)}
 
