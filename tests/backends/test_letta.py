@@ -6,8 +6,10 @@ Skipped, loudly, where it is not installed.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from products import letta_missing, letta_url
@@ -87,9 +89,38 @@ def test_names_with_slashes_are_not_those_of_another_tenant() -> None:
 
 
 @pytest.mark.usefixtures("small_pages")
-@pytest.mark.parametrize("few", [20, 0], ids=["one-by-one", "of-the-whole-archive"])
-def test_more_copies_than_a_page_are_all_deleted(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(letta, "_FEW", few)
+def test_as_many_requests_delete_an_id_whatever_else_is_in_the_archive() -> None:
+    """An erasure of all of an agent's comes in groups: what each of them asks must not grow with what is left."""
+    tenant = f"tenant-{mint_id(1)[-12:]}"
+    doomed = {agent: [mint_id(5) for _ in range(25)] for agent in ("alone", "among others")}
+    others = [mint_id(5) for _ in range(20)]
+
+    async def work() -> None:
+        store = open_replica(letta_url(), FakeClock(), SETTINGS)
+        assert isinstance(store, LettaStore)
+        for agent, ids in doomed.items():
+            await store.put([entry_of(id, tenant, agent, "likes tea") for id in ids])
+        await store.put([entry_of(id, tenant, "among others", "likes coffee") for id in others])
+        exchange, asked = store._client.exchange, Counter[str]()
+
+        def counted(method: str, *what: Any, **how: Any) -> Any:
+            asked[method] += 1
+            return exchange(method, *what, **how)
+
+        store._client.exchange = counted  # type: ignore[method-assign]
+        for agent, ids in doomed.items():
+            asked.clear()
+            assert await store.delete_of(tenant, agent, ids) == len(ids)
+            assert asked == {"POST": len(ids), "DELETE": len(ids)}, agent
+        left = await scan_all(store, Reach(tenant, ("alone", "among others")))
+        assert sorted(memory.id for memory in left) == sorted(others)
+        await store.close()
+
+    asyncio.run(work())
+
+
+@pytest.mark.usefixtures("small_pages")
+def test_more_copies_than_a_page_are_all_deleted() -> None:
     tenant, id = f"tenant-{mint_id(1)[-12:]}", mint_id(5)
 
     async def work() -> None:

@@ -33,7 +33,6 @@ from commonplace.wire.shown_urls import shown_url
 _MAX_ANSWER = 256 << 20
 _CONNECTIONS = 4
 _PAGE = 100  # passages: the most that Letta gives
-_FEW = 20  # ids that are looked up one by one; of more the archive is read
 _DOCUMENT = "commonplace"  # under which our fields are in a passage's metadata
 _TEXT = frozenset({"content"})
 _NOT_FOUND = 404
@@ -212,10 +211,8 @@ class LettaStore:
         """Its copies of these memories, of which there may be more than one."""
         if archive is None:
             return []
-        if len(ids) > _FEW:
-            wanted = set(ids)
-            return [passage for passage in await self._all(archive) if self._memory(passage).id in wanted]
-        return [passage for id in ids for passage in await self._copies(archive, id)]
+        # Each by its time, however many there are: every group of an erasure would read the whole archive.
+        return [passage for id in dict.fromkeys(ids) for passage in await self._copies(archive, id)]
 
     async def _copies(self, archive: str, id: str) -> list[dict[str, Any]]:
         at = instant_of(id).isoformat()
