@@ -6,16 +6,20 @@ Skipped, loudly, where it is not installed.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from products import INSTALL, cognee_url
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.plugins import open_replica
+from commonplace.stores import cognee
 from commonplace.stores.base import Entry, Reach, Search, Store, StoreSettings
 from commonplace.stores.cognee import CogneeStore
+from commonplace.stores.documents import DamagedCopy
 from commonplace.testing import FakeClock, ReplicaContract
 from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import OperatorActionRequired, Unavailable
@@ -77,6 +81,35 @@ def test_two_tenants_and_two_agents_have_the_same_id() -> None:
         assert await held() == [[f"the secret of {agent} at {tenant}"] for tenant, agent in whose]
         assert await store.delete_of(*whose[1], [id]) == 1
         assert await held() == [[f"the secret of a at {name}"], [], [f"the secret of b at {name}"]]
+
+    asyncio.run(work())
+
+
+def test_what_is_no_copy_costs_no_other_anything() -> None:
+    """As another program on the same folder may leave it in one of our datasets."""
+    tenant = f"tenant-{mint_id(1)[-12:]}"
+    good = Memory(mint_id(5), tenant, "a", "semantic", "Alice drinks tea", created_at=1)
+    odd = [Memory(mint_id(6 + n), tenant, "a", "semantic", f"a note about tea {n}", created_at=1) for n in range(3)]
+    documents: list[Any] = [None, "garbage", {"id": odd[2].id}]
+
+    async def work() -> None:
+        store = open_replica(cognee_url(), FakeClock(), SETTINGS)
+        assert isinstance(store, CogneeStore)
+        library, name = store._library, cognee._dataset(tenant, "a")
+        for memory, document in zip(odd, documents, strict=True):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(cognee, "to_document", lambda _, document=document: document)
+                await library.run(partial(library.put, name, [memory]))
+        await store.put([Entry(good, None, b"")])
+        reach = Reach(tenant, ("a",))
+        assert [c.memory for c in await store.search(Search(reach, "tea", None))] == [good]
+        assert (await store.scan(reach)).memories == [good]
+        assert await store.get_of(tenant, "a", [good.id, odd[0].id, odd[2].id]) == [good]
+        assert await store.agent_names(tenant) == ["a"]
+        found = [memory async for page in store.copy_pages(tenant, "a") for memory in page]
+        assert sorted(memory.id for memory in found) == sorted(["", "", good.id, odd[2].id])
+        assert all(memory.store_id for memory in found if isinstance(memory, DamagedCopy))
+        assert await store.delete_of(tenant, "a", [odd[2].id]) == 1
 
     asyncio.run(work())
 

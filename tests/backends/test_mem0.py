@@ -17,6 +17,7 @@ from postgres_databases import database_for, server
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.stores import mem0
 from commonplace.stores.base import Entry, Reach, Search, Store, StoreSettings
+from commonplace.stores.documents import UnreadableCopy, to_document
 from commonplace.stores.mem0 import Mem0Store
 from commonplace.testing import FakeClock, ReplicaContract
 from commonplace.wire.errors import Unavailable
@@ -53,6 +54,56 @@ class TestMem0InDatabase(ReplicaContract):
 
         url = f"mem0+{database_for(tmp_path)}"
         return open_replica(url, clock, StoreSettings(folder=tmp_path, embed=HashingEmbedder().embed))
+
+
+def test_what_is_no_copy_costs_no_other_anything(tmp_path: Path) -> None:
+    """As another program on the same folder may leave it under our name."""
+    embed = HashingEmbedder().embed
+    store = Mem0Store(tmp_path / "mem0", embed)
+    good = Memory("0199-a", "local", "agent", "semantic", "Alice drinks tea", created_at=1)
+    reach = Reach("local", ("agent",))
+
+    async def work() -> None:
+        await store.put([Entry(good, embed([good.content]), b"")])
+        said = [{"role": "user", "content": "tea"}]
+        for document in ("garbage", {"id": "0199-b", "type": "dream"}):
+            ours = {"our_tenant": "local", "our_agent": "agent", "our_id": "0199-b", "document": document}
+            await store._run(lambda ours=ours: store._mem0.add(said, run_id="commonplace", metadata=ours, infer=False))
+        assert [c.memory.id for c in await store.search(Search(reach, "tea", embed(["tea"])[0]))] == [good.id]
+        assert await store.get("local", [good.id, "0199-b"]) == [good]
+        assert await store.agent_names("local") == ["agent"]
+        found = [memory async for page in store.copy_pages("local", "agent") for memory in page]
+        assert sorted(memory.id for memory in found) == ["", "0199-a", "0199-b"]
+        assert [bool(m.store_id) for m in found if isinstance(m, UnreadableCopy)] == [True]
+        assert await store.delete("local", ["0199-b"]) == 1
+        assert [m.id async for page in store.copy_pages("local", "agent") for m in page] == [good.id]
+        await store.close()
+
+    asyncio.run(work())
+
+
+def test_one_with_the_id_of_a_copy_does_not_hide_it(tmp_path: Path) -> None:
+    embed = HashingEmbedder().embed
+    store = Mem0Store(tmp_path / "mem0", embed)
+    good = Memory("0199-a", "local", "agent", "semantic", "Alice drinks tea", created_at=1)
+    ours = {"our_tenant": "local", "our_agent": "agent", "our_id": good.id, "document": {"id": good.id}}
+    said = [{"role": "user", "content": "tea"}]
+
+    async def work() -> None:
+        for _ in range(3):  # whichever of them comes last
+            await store._run(lambda: store._mem0.add(said, run_id="commonplace", metadata=ours, infer=False))
+        await store._run(
+            lambda: store._mem0.add(
+                [{"role": "user", "content": good.content}],
+                run_id="commonplace",
+                metadata={**ours, "document": to_document(good)},
+                infer=False,
+            )
+        )
+        assert await store.get("local", [good.id]) == [good]
+        await store.close()
+
+    asyncio.run(work())
 
 
 def test_a_database_that_refuses_is_said_and_its_password_is_not(tmp_path: Path) -> None:

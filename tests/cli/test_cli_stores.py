@@ -37,7 +37,9 @@ def test_a_store_that_was_added_later_is_made_equal(cli: Any, data: Path, monkey
     done = cli("stores", "resync", "spare", "--json").json
     assert (done["equal"], done["sent"], done["memories"], done["copies"]) == (True, 2, 2, 2)
     assert done["hash"] == done["copies_hash"]
-    assert "both have the same 2" in cli("stores", "resync", "spare").out
+    said = cli("stores", "resync", "spare").out
+    assert "both have the same 2" in said
+    assert "tenants" not in said
     kept = cli("remember", "Carol drinks water", "--json").json
     assert kept["stores"] == ["sqlite", "spare"]
     listed = cli("stores", "--json").json["stores"]
@@ -258,3 +260,22 @@ def test_a_policy_keeps_writes_and_questions_from_the_others(cli: Any, data: Pat
     (data / "commonplace.toml").write_text('[routing]\nrecall = "all"\n', "utf-8")
     refused = cli("recall", "tea", "--json")
     assert (refused.code, "fan_out" in refused.json["error"]["message"]) == (1, True)
+
+
+def test_what_another_server_has_and_cannot_be_read_is_named(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = [{"tenant": "local", "agent_id": "default", "id": f"theirs-{n}"} for n in range(12)]
+    done = {"store": "other", "equal": False, "sent": 0, "deleted": 0, "memories": 1, "copies": 13, "hash": "a"}
+    done |= {"copies_hash": "b", "all_tenants": False, "unreadable": named}
+
+    async def resync(*_: Any, **__: Any) -> dict[str, Any]:
+        return done
+
+    monkeypatch.setattr("commonplace.sdk.Memory.resync", resync)
+    said = cli("stores", "resync", "other")
+    assert said.code == 2
+    assert "12 memories there cannot be read" in said.out
+    assert "theirs-0 of agent default, tenant local" in said.out
+    assert "and 2 more (--json has all); delete them there" in said.out
+    done |= {"equal": True, "copies": 1}
+    del done["unreadable"]
+    assert "it cannot say whether it has tenants" in cli("stores", "resync", "other").out

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from replica_house import AGENT, Flaky, House, house, run
 
 from commonplace.engine import Forget, Query
+from commonplace.stores.base import Candidate, Page
 from commonplace.testing.subject import WHO, FakeClock
+from commonplace.wire.errors import Unavailable
+from commonplace.wire.record import Memory
 
 
 class Odd(Flaky):
@@ -126,3 +130,71 @@ async def test_capabilities_that_it_learns_of_by_its_health_are_taken_over() -> 
     async with house(clock=clock, stores=[copy]) as h:
         copy.says = {"capabilities": frozenset({"semantic"})}
         assert (await h.engine.stores.list(WHO))[1]["capabilities"] == ["semantic"]
+
+
+_ROW = Memory("0199-a", "local", AGENT, "semantic", "words", created_at=1)
+_ODD: Any = _ROW  # so that anything can be said of it
+#: What a search, a listing and a list of agents may give instead of what they should.
+GIVEN: dict[str, dict[str, Any]] = {
+    "nothing": {"search": None, "scan": None, "agent_names": None},
+    "a number": {"search": 7, "scan": 7, "agent_names": 7},
+    "a text": {"search": "0199-a", "scan": "0199-a", "agent_names": AGENT},
+    "a list of nothing": {"search": [None], "scan": Page([None], None), "agent_names": [None]},  # type: ignore[list-item]
+    "a list of ids": {"search": ["0199-a"], "scan": ["0199-a"], "agent_names": [7]},
+    "memories without more": {"search": [_ROW], "scan": [_ROW]},
+    "no memory": {"search": [Candidate(None)], "scan": Page(None, None)},  # type: ignore[arg-type]
+    "a number for an id": {"search": [Candidate(replace(_ODD, id=7))], "scan": Page([replace(_ODD, id=7)], None)},
+    "no text": {"search": [Candidate(replace(_ODD, content=None))], "scan": Page([replace(_ODD, content=None)], None)},
+    "a text for a score": {"search": [Candidate(_ROW, dense="high")]},  # type: ignore[arg-type]
+    "a list for a score": {"search": [Candidate(_ROW, score=[1])]},  # type: ignore[arg-type]
+    "a yes for a score": {"search": [Candidate(_ROW, keyword=True)]},
+}
+
+
+class Misled(Flaky):
+    """Sound at first; then it gives what it was told to."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.gives: dict[str, Any] = {}
+        super().__init__(clock)
+
+    async def search(self, search: Any) -> Any:
+        return self.gives["search"] if "search" in self.gives else await super().search(search)
+
+    async def scan(self, *what: Any, **how: Any) -> Any:
+        return self.gives["scan"] if "scan" in self.gives else await super().scan(*what, **how)
+
+    async def agent_names(self, tenant: str) -> Any:
+        return self.gives["agent_names"] if "agent_names" in self.gives else await super().agent_names(tenant)
+
+
+@pytest.mark.parametrize("given", GIVEN)
+@run
+async def test_what_a_store_gives_instead_of_candidates_is_its_failure_alone(given: str) -> None:
+    clock = FakeClock()
+    copy = Misled(clock)
+    async with house(clock=clock, stores=[copy]) as h:
+        await h.remember("words")
+        await h.settled()
+        copy.gives = GIVEN[given]
+        found = await h.engine.recall(WHO, Query((AGENT,), "words"))
+        assert [hit.memory.content for hit in found.hits] == ["words"]
+        assert "something that is no" in found.errors["copy"]
+
+
+@pytest.mark.parametrize("verb", ["scan", "agent_names"])
+@pytest.mark.parametrize("given", GIVEN)
+@run
+async def test_a_resync_of_what_gives_no_memories_is_refused_and_deletes_nothing(given: str, verb: str) -> None:
+    if verb not in GIVEN[given]:
+        return
+    clock = FakeClock()
+    copy = Misled(clock)
+    async with house(clock=clock, stores=[copy]) as h:
+        await h.remember("words")
+        await h.settled()
+        copy.gives = {verb: GIVEN[given][verb]}
+        with pytest.raises(Unavailable):
+            await h.engine.stores.resync(WHO, "copy")
+        copy.gives = {}
+        assert await h.equal()

@@ -38,7 +38,18 @@ def stores(
     said = f"{name} was sent {plural(done['sent'], 'memory')} and lost {plural(done['deleted'], 'memory')}; "
     if done["equal"]:
         said += f"both have the same {done['memories']:,} (sha256 {done['hash'][:16]}…)"
+        said += (
+            "" if done["all_tenants"] else "; it cannot say whether it has tenants that the first store does not have"
+        )
         return Answer(done, said)
+    if doubtful := done.get("unreadable"):
+        named = "; ".join(
+            f"{each['id']} of agent {each['agent_id']}, tenant {each['tenant']}" for each in doubtful[:10]
+        )
+        more = f", and {len(doubtful) - 10:,} more (--json has all)" if len(doubtful) > 10 else ""
+        said += f"{plural(len(doubtful), 'memory')} there cannot be read, or not be deleted from here, "
+        said += f"and may be its own, so they were left: {named}"
+        return Answer(done, f"{said}{more}; delete them there, and repeat it", exit_code=FAILURE)
     said += f"they still differ ({done['memories']:,} and {done['copies']:,}): something was written meanwhile, or was "
     said += "not taken, and then `commonplace stores` shows why; repeat it"
     return Answer(done, said, exit_code=FAILURE)

@@ -41,7 +41,8 @@ class UpkeepMethods(InterfaceBase):
         return await self._call(Documents, "stores", {})
 
     async def resync(self, store: str, progress: Progress | None = None) -> Document:
-        """Make a store that has copies equal to the first: {equal, sent, deleted, memories, copies, hash, copies_hash}.
+        """Make a store that has copies equal to the first: {equal, sent, deleted, memories, copies, hash, copies_hash,
+        all_tenants}, and `unreadable` [{tenant, agent_id, id}] of what is no copy and may be the other's own.
 
         >>> from commonplace.wire.errors import NotFound
         >>> try:

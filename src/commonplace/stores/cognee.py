@@ -15,13 +15,14 @@ import json
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from commonplace.stores.base import Candidate, Entry, Page, Reach, Search, StoreSettings
-from commonplace.stores.documents import to_document, to_memory
+from commonplace.stores.documents import to_copy, to_document
 from commonplace.stores.health_checks import EmbeddingsEndpoint, require_file, require_folder
 from commonplace.stores.mixins import page_of
 from commonplace.stores.urls import folder_of, split_options
@@ -67,7 +68,7 @@ class CogneeStore:
 
     async def get_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> list[Memory]:
         rows = await self._library.run(partial(self._library.rows_of, _dataset(tenant, agent_id), ids))
-        found = {memory.id: memory for memory in (_memory(row.external_metadata) for row in rows)}
+        found = {memory.id: memory for memory in map(_of_row, rows) if memory.tenant == tenant}
         return [found[id] for id in ids if id in found]
 
     async def delete_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> int:
@@ -89,7 +90,7 @@ class CogneeStore:
             hits = await self._library.run(partial(self._library.search, name, text, most))
             near: dict[str, Candidate] = {}
             for hit in hits:
-                memory = _memory(_metadata(hit))
+                memory = _of_hit(hit)
                 distance = hit.get("score")
                 dense = 1.0 - distance if isinstance(distance, float) else None
                 if search.reach.admits(memory):
@@ -108,10 +109,10 @@ class CogneeStore:
         # At once: pages by their number, which Cognee has, leave something out when another is deleted meanwhile.
         rows = await self._library.run(partial(self._library.rows, _dataset(tenant, agent_id)))
         for start in range(0, len(rows), _PAGE):
-            yield [_memory(row.external_metadata) for row in rows[start : start + _PAGE]]
+            yield [_of_row(row) for row in rows[start : start + _PAGE]]
 
     async def agent_names(self, tenant: str) -> list[str]:
-        firsts = map(_memory, await self._library.run(self._library.firsts))
+        firsts = map(_of_row, await self._library.run(self._library.firsts))
         return sorted({memory.agent_id for memory in firsts if memory.tenant == tenant})
 
     async def health(self) -> dict[str, Any]:
@@ -230,12 +231,17 @@ class Library:
         return found
 
     async def firsts(self) -> list[Any]:
-        """The metadata of one of each of our datasets: whose it is stands there, and not in its name."""
+        """One of each of our datasets that can be read: whose it is stands in its metadata, and not in its name. Where
+        the first is somebody's own, all of that dataset."""
         from cognee.modules.data.methods import get_dataset_data
 
         datasets = [each for each in await self._cognee.datasets.list_datasets() if each.name.startswith(_PREFIX)]
-        held = [await get_dataset_data(UUID(str(each.id)), limit=1) for each in datasets]
-        return [row.external_metadata for rows in held for row in rows]
+        found: list[Any] = []
+        for id in (UUID(str(each.id)) for each in datasets):
+            rows = await get_dataset_data(id, limit=1)
+            is_odd = any(not _of_row(row).tenant for row in rows)
+            found += await self._cognee.datasets.list_data(id) if is_odd else rows
+        return found
 
     async def dataset(self, name: str) -> UUID | None:
         found = await self._cognee.datasets.list_datasets()
@@ -264,15 +270,19 @@ def _listed(found: Any) -> list[dict[str, Any]]:
     return found
 
 
-def _metadata(hit: dict[str, Any]) -> Any:
-    try:
-        return json.loads(hit.get("external_metadata") or "null")
-    except (TypeError, ValueError):
-        raise Unavailable("cognee answered with something that is no memory of ours") from None
+def _of_hit(hit: dict[str, Any]) -> Memory:
+    metadata = None
+    with suppress(TypeError, ValueError):
+        metadata = json.loads(hit.get("external_metadata") or "null")
+    return _memory(metadata, str(hit.get("id") or ""))
 
 
-def _memory(metadata: Any) -> Memory:
-    return to_memory(metadata.get(_DOCUMENT) if isinstance(metadata, dict) else None, "cognee")
+def _of_row(row: Any) -> Memory:
+    return _memory(row.external_metadata, str(row.id))
+
+
+def _memory(metadata: Any, store_id: str) -> Memory:
+    return to_copy(metadata.get(_DOCUMENT) if isinstance(metadata, dict) else None, "cognee", store_id)
 
 
 #: The one that is open in this process, by what it was opened with.

@@ -65,6 +65,9 @@ class PrimaryCopy:
     async def agent_names(self, tenant: str) -> list[str]:
         return await self._primary.agent_names(tenant)
 
+    async def tenants(self) -> list[str]:
+        return await self._primary.tenants()
+
     async def health(self) -> dict[str, Any]:
         return await self._primary.health()
 

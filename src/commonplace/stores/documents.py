@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from commonplace.wire.errors import Unavailable
@@ -16,6 +17,20 @@ OUR_ID, OUR_TENANT, OUR_FIELDS = "commonplace_id", "commonplace_tenant", "common
 _NOT_COPIED = frozenset({"recalls", "last_recalled_at", "demotion", "salt", "content_hash"})
 _FIELDS = {each.name: each for each in fields(Memory) if each.name not in _NOT_COPIED}
 _TEXTS = ("id", "tenant", "agent_id", "type", "content", "kind", "status")
+
+
+@dataclass(slots=True)
+class DamagedCopy(Memory):
+    """What says of which memory it is a copy, and of which something cannot be read; `store_id` is how its store calls
+    it, for an operator who has to delete it there."""
+
+    store_id: str = ""
+
+
+@dataclass(slots=True)
+class UnreadableCopy(DamagedCopy):
+    """What carries our keys and cannot be read. Nobody knows whether it is ours: where no memory of that id is to have
+    a copy it is left, and named by the id that its store gave it."""
 
 
 def on_copied_fields(where: Where) -> Where:
@@ -55,3 +70,14 @@ def to_memory(document: Any, store: str) -> Memory:
     except (TypeError, ValueError, KeyError):
         raise Unavailable(f"{store} answered with something that is no memory of ours") from None
     return memory
+
+
+def to_copy(document: Any, store: str, store_id: str) -> Memory:
+    """As `to_memory`, where others may write beside our copies: what cannot be read is in nobody's reach, and is still
+    known by its id, where it says one, so that it can be replaced and deleted."""
+    with suppress(Unavailable):
+        return to_memory(document, store)
+    id = document.get("id") if isinstance(document, dict) else None
+    if isinstance(id, str) and id:
+        return DamagedCopy(id, "", "", "semantic", "", store_id=store_id)
+    return UnreadableCopy("", "", "", "semantic", "", store_id=store_id)

@@ -9,12 +9,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import NAMESPACE_URL, uuid5
 
 from commonplace.stores.base import CAPABILITIES, Candidate, Entry, Page, Reach, Search
-from commonplace.stores.documents import OUR_FIELDS, OUR_ID, OUR_TENANT, on_copied_fields, to_document, to_memory
+from commonplace.stores.documents import (
+    OUR_FIELDS,
+    OUR_ID,
+    OUR_TENANT,
+    DamagedCopy,
+    UnreadableCopy,
+    on_copied_fields,
+    to_document,
+    to_memory,
+)
 from commonplace.stores.mixins import page_of
 from commonplace.wire.errors import Conflict, NotFound, Unavailable
 from commonplace.wire.filters import Condition
@@ -113,7 +123,8 @@ class ForeignStore:
         raise Unavailable(f"{self.name} has to be told whose memories are meant")
 
     async def get_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> list[Memory]:
-        found = {m.id: m for m in map(self._memory, await self._find(tenant, agent_id, ids))}
+        copies = [self._memory(hit, agent_id) for hit in await self._find(tenant, agent_id, ids)]
+        found = {memory.id: memory for memory in copies if not isinstance(memory, UnreadableCopy)}
         return [found[id] for id in ids if id in found]
 
     async def delete_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> int:
@@ -130,7 +141,7 @@ class ForeignStore:
         found: list[Candidate] = []
         for agent in reach.agents:
             hits = await self._recall(agent, search.text or "?", wanted, most)
-            near = [(hit, memory) for hit in hits if reach.admits(memory := self._memory(hit))]
+            near = [(hit, memory) for hit in hits if reach.admits(memory := self._memory(hit, agent))]
             found += [Candidate(memory, score=hit.score) for hit, memory in near if memory.tenant == reach.tenant]
         if len(reach.agents) > 1:  # or those of the first agent would stand before all others
             found.sort(key=lambda candidate: -(candidate.score or 0.0))
@@ -146,7 +157,7 @@ class ForeignStore:
         """Where it cannot be listed, by ranges of ids, halved as long as one answer does not hold a whole one."""
         if self._list_page is not None:
             async for page in self._pages(agent_id, {OUR_TENANT: tenant, OUR_ID: {"$exists": True}}):
-                yield [self._memory(hit) for hit in page]
+                yield [self._memory(hit, agent_id) for hit in page]
             return
         ranges = [(_FIRST, _LAST)]
         while ranges:
@@ -154,7 +165,7 @@ class ForeignStore:
             within = {"$gte": _id_start(first), "$lt": _id_start(last) if last < _LAST else "g"}
             hits = await self._recall(agent_id, OUR_ID, {OUR_TENANT: tenant, OUR_ID: within}, _MOST)
             if len(hits) < _MOST:
-                yield [self._memory(hit) for hit in hits]
+                yield [self._memory(hit, agent_id) for hit in hits]
             elif last - first > 1:
                 middle = (first + last) // 2
                 ranges += [(first, middle), (middle, last)]
@@ -274,8 +285,19 @@ class ForeignStore:
         if answer.remaining_ids:
             raise Unavailable(f"{len(answer.remaining_ids)} of what it was to forget is left")
 
-    def _memory(self, hit: RecallHit) -> Memory:
-        return memory_of(hit.content, hit.metadata or {}, self.name)
+    def _memory(self, hit: RecallHit, agent_id: str) -> Memory:
+        """Anyone who may write there may have stored it, so that it cannot be read must cost no other anything. Then
+        it is as much as its keys say, which is all that a recall and an erasure go by."""
+        held = hit.metadata or {}
+        id, tenant, own = _our_id(hit) or "", held.get(OUR_TENANT), held.get(OUR_FIELDS)
+        content = hit.content if isinstance(hit.content, str) else ""
+        whose = tenant if isinstance(tenant, str) else ""
+        is_ours = isinstance(own, dict) and (own.get("id"), own.get("tenant")) == (id, tenant)
+        if is_ours:
+            with suppress(Unavailable):
+                return memory_of(hit.content, held, self.name)
+            return DamagedCopy(id, whose, agent_id, hit.type, content, store_id=hit.id)
+        return UnreadableCopy(id, whose, agent_id, hit.type, content, store_id=hit.id)
 
 
 def _request(memory: Memory, key: str | None = None) -> RememberRequest:

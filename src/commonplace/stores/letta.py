@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 import numpy as np
 
 from commonplace.stores.base import Candidate, Entry, Page, Reach, Search, StoreSettings, Vectors
-from commonplace.stores.documents import to_document, to_memory
+from commonplace.stores.documents import to_copy, to_document
 from commonplace.stores.mixins import page_of
 from commonplace.stores.urls import split_options, token_of
 from commonplace.wire.errors import Unavailable, ValidationError
@@ -85,7 +85,7 @@ class LettaStore:
 
     async def get_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> list[Memory]:
         archive = await self._archive(tenant, agent_id)
-        found = {m.id: m for m in map(self._memory, await self._named(archive, ids))}
+        found = {m.id: m for m in map(self._memory, await self._named(archive, ids)) if m.tenant == tenant}
         return [found[id] for id in ids if id in found]
 
     async def delete_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> int:
@@ -279,7 +279,7 @@ class LettaStore:
         document = own.get(_DOCUMENT) if isinstance(own, dict) else None
         if isinstance(document, dict):
             document = {**document, "content": passage.get("text")}
-        return to_memory(document, self.name)
+        return to_copy(document, self.name, _text(passage, "id"))
 
 
 def _listed(found: Any) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from commonplace.stores.base import Candidate, Embed, Entry, Page, Reach, Search, StoreSettings, Vectors
-from commonplace.stores.documents import to_document, to_memory
+from commonplace.stores.documents import to_copy, to_document
 from commonplace.stores.health_checks import require_folder
 from commonplace.stores.mixins import page_of
 from commonplace.stores.urls import ENCODED, folder_of, split_options
@@ -118,7 +118,8 @@ class Mem0Store:
         await self._run(work)
 
     async def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
-        found = {m.id: m for m in map(self._memory, await self._run(lambda: self._named(tenant, ids)))}
+        held = map(self._memory, await self._run(lambda: self._named(tenant, ids)))
+        found = {memory.id: memory for memory in held if memory.tenant == tenant}
         return [found[id] for id in ids if id in found]
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> int:
@@ -170,7 +171,7 @@ class Mem0Store:
 
     async def agent_names(self, tenant: str) -> list[str]:
         found = await self._run(lambda: self._all({"our_tenant": tenant}))
-        return sorted({self._memory(each).agent_id for each in found})
+        return sorted({self._memory(each).agent_id for each in found} - {""})
 
     async def health(self) -> dict[str, Any]:
         def work() -> None:
@@ -207,7 +208,7 @@ class Mem0Store:
         document = (found.get("metadata") or {}).get("document")
         if isinstance(document, dict):
             document = {**document, "content": found.get("memory")}
-        return to_memory(document, self.name)
+        return to_copy(document, self.name, str(found["id"]))
 
 
 class _OurEmbedder:
@@ -289,9 +290,14 @@ def _refuse(place: str, database: str | None, error: Exception) -> NoReturn:
 
 def _results(answer: Any) -> list[dict[str, Any]]:
     found = answer.get("results") if isinstance(answer, dict) else None
-    if not isinstance(found, list) or not all(isinstance(each, dict) and "id" in each for each in found):
+    if not isinstance(found, list) or not all(map(_is_found, found)):
         raise Unavailable("mem0 answered with something that is no list of memories")
     return found
+
+
+def _is_found(each: Any) -> bool:
+    named = isinstance(each, dict) and isinstance(each.get("id"), str)
+    return named and isinstance(each.get("metadata"), dict | None) and isinstance(each.get("score"), int | float | None)
 
 
 def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> Mem0Store:

@@ -41,6 +41,13 @@ class AgentListing(Protocol):
 
 
 @runtime_checkable
+class TenantListing(Protocol):
+    """A store that can say of which tenants it has memories."""
+
+    async def tenants(self) -> list[str]: ...
+
+
+@runtime_checkable
 class CopyListing(Protocol):
     """A store that has to read everything for one page of a `scan`, and so gives all of an agent's in one go."""
 

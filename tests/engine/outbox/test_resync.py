@@ -1,18 +1,25 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from replica_house import AGENT, Flaky, House, Late, house, run
 
-from commonplace.engine import Forget, Update
+from commonplace.engine import Draft, Engine, Forget, Update
 from commonplace.engine.ledger import audit
+from commonplace.engine.outbox import resync
 from commonplace.engine.outbox.courier import DOUBT_MS
-from commonplace.engine.outbox.resync import TIMEOUT_SECONDS, differences, digest
-from commonplace.stores.base import Entry
+from commonplace.engine.outbox.resync import TIMEOUT_SECONDS, Comparison, digest
+from commonplace.stores import mixins
+from commonplace.stores.base import Entry, Reach
+from commonplace.stores.copies import PrimaryCopy
+from commonplace.stores.mixins import scan_all
+from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import DAY_MS, WHO, FakeClock
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory
@@ -30,10 +37,104 @@ def test_a_digest_is_of_what_they_say_and_not_of_their_order() -> None:
 
 
 def test_what_differs_is_told_apart() -> None:
-    held = [_memory("same"), _memory("changed"), _memory("missing")]
-    copies = [_memory("same"), _memory("changed", "other"), _memory("extra")]
-    wrong, extra = differences(held, copies)
-    assert ([m.id for m in wrong], [m.id for m in extra]) == (["changed", "missing"], ["extra"])
+    compared = Comparison()
+    for memory in (_memory("same"), _memory("changed"), _memory("missing"), _memory("twice"), _memory("twice changed")):
+        compared.add_wanted(memory)
+    copies = [_memory("same"), _memory("changed", "other"), _memory("extra"), _memory("extra", "again")]
+    copies += [_memory("twice")] * 2 + [_memory("twice changed", "other"), _memory("twice changed")]
+    for memory in copies:
+        compared.add_copy(memory)
+    assert compared.differing() == ["changed", "missing", "twice", "twice changed"]
+    assert compared.extra() == ["extra"]
+
+
+#: A field as the primary has it and as a product gave it back, and whether the copy is told again.
+GIVEN_BACK: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
+    "keys in another order": (
+        {"metadata": {"a": 1, "b": {"c": 2, "d": 3}}},
+        {"metadata": {"b": {"d": 3, "c": 2}, "a": 1}},
+        False,
+    ),
+    "a whole number": ({"confidence": 1.0, "metadata": {"n": 2}}, {"confidence": 1, "metadata": {"n": 2.0}}, False),
+    "another number": ({"metadata": {"n": 2}}, {"metadata": {"n": 2.5}}, True),
+    "a number as a text": ({"metadata": {"n": 2}}, {"metadata": {"n": "2"}}, True),
+    "tags in another order": ({"tags": ["a", "b"]}, {"tags": ["b", "a"]}, True),
+    "half a character": ({"title": "\ud83c"}, {"title": "\ud83c"}, False),
+    "a number that no JSON has": ({"metadata": {"n": 2**80}}, {"metadata": {"n": 2**80}}, False),
+    "what only the primary has": ({}, {"recalls": 3, "seq": 9, "demotion": 0.5}, False),
+}
+
+
+@pytest.mark.parametrize("case", GIVEN_BACK)
+def test_a_copy_is_told_again_where_a_field_says_something_else(case: str) -> None:
+    kept, given_back, is_told = GIVEN_BACK[case]
+    compared = Comparison()
+    compared.add_wanted(replace(_memory("a"), **kept))
+    compared.add_copy(replace(_memory("a"), **given_back))
+    assert compared.differing() == (["a"] if is_told else [])
+
+
+@run
+async def test_no_more_than_a_few_pages_are_held_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of either store, however many memories an agent has: both of them and what is sent are read page by page."""
+    monkeypatch.setattr(mixins, "SCANNED_AT_ONCE", 10)
+    monkeypatch.setattr(resync, "_AT_ONCE", 10)
+    clock, most = FakeClock(), 0
+    copy = PrimaryCopy(SqliteStore(tmp_path / "copy.db", clock))
+    copy.name = "copy"
+    primary = SqliteStore(tmp_path / "primary.db", clock)
+
+    def noting(verb: Any) -> Any:
+        async def noted(*args: Any, **how: Any) -> Any:
+            nonlocal most
+            answer = await verb(*args, **how)
+            most = max(most, sum(type(each) is Memory for each in gc.get_objects()) - before)
+            return answer
+
+        return noted
+
+    async with house(primary=primary, clock=clock, stores=[copy]) as h:
+        await asyncio.gather(*(h.remember(f"fact {n}") for n in range(300)))
+        await h.outbox.join()
+        held = [memory.id for memory in await scan_all(copy, Reach("local", (AGENT,)))]
+        await copy.delete("local", held[:150])
+        await copy.put([Entry(_memory(f"0199-{n}", f"an invention {n}"), None, b"") for n in range(150)])
+        gc.collect()
+        before = sum(type(each) is Memory for each in gc.get_objects())
+        for store, verb in ((primary, "scan"), (copy, "scan"), (primary, "get"), (copy, "delete"), (copy, "put")):
+            monkeypatch.setattr(store, verb, noting(getattr(store, verb)))
+        done = await h.engine.stores.resync(WHO, "copy")
+        assert (done["equal"], done["memories"], done["sent"], done["deleted"]) == (True, 300, 150, 150)
+    assert 10 <= most <= 40
+
+
+OTHER: dict[str, Any] = {
+    "agent_id": "other", "type": "episodic", "content": "Words", "user_id": "bob", "created_at": 2, "expires_at": 9,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", OTHER)
+def test_what_every_store_keeps_is_compared_and_proved(field: str) -> None:
+    held = [_memory("a")]
+    copies = [replace(held[0], **{field: OTHER[field]})]
+    assert digest(copies) != digest(held)
+    assert _compared(held, copies).differing() == ["a"]
+
+
+def test_of_two_copies_one_is_too_many() -> None:
+    held = [_memory("a")]
+    assert _compared(held, held).differing() == []
+    assert _compared(held, held * 2).differing() == ["a"]
+    assert _compared([], held * 2).extra() == ["a"]
+
+
+def _compared(held: list[Memory], copies: list[Memory]) -> Comparison:
+    compared = Comparison()
+    for memory in held:
+        compared.add_wanted(memory)
+    for memory in copies:
+        compared.add_copy(memory)
+    return compared
 
 
 @run
@@ -145,6 +246,88 @@ async def test_entries_of_all_agents_name_none() -> None:
         h.copies[0].scan = noted  # type: ignore[method-assign]
         assert (await h.engine.stores.resync(WHO, "copy"))["equal"]
         assert set(asked) == {AGENT}
+
+
+@pytest.mark.parametrize("erased", [True, False])
+@run
+async def test_an_agent_that_is_named_as_all_agents_are_is_one_agent(erased: bool) -> None:
+    """The name is allowed, so what it has is made equal like any other's: an erasure while the store was away, too."""
+    async with house() as h:
+        id = (await h.engine.remember(WHO, Draft("*", "semantic", "starry words"))).id
+        other = await h.remember("plain words")
+        await h.outbox.join()
+        (copy,) = await h.copies[0].get("local", [id])
+        if erased:
+            await h.engine.forget(WHO, Forget("*", [id], hard_delete=True))
+            await h.outbox.join()
+            await h.copies[0].put([Entry(copy, None, b"")])
+        else:
+            await h.copies[0].delete("local", [id])
+        done = await h.engine.stores.resync(WHO, "copy")
+        assert (done["equal"], done["deleted"], done["sent"]) == (True, int(erased), int(not erased))
+        there = await h.copies[0].get("local", [id, other])
+        assert [m.id for m in there] == ([other] if erased else [id, other])
+
+
+@run
+async def test_a_store_that_takes_the_name_for_all_agents_loses_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with house() as h:
+        await h.engine.remember(WHO, Draft("*", "semantic", "starry words"))
+        await h.remember("plain words")
+        await h.outbox.join()
+        copy, deleted = h.copies[0], list[str]()
+        scan, delete = copy.scan, copy.delete
+
+        async def scan_any(reach: Any, **how: Any) -> Any:
+            agents = ("*", AGENT) if reach.agents == ("*",) else reach.agents
+            return await scan(replace(reach, agents=agents), **how)
+
+        async def noted(tenant: str, ids: Any) -> int:
+            deleted.extend(ids)
+            return await delete(tenant, ids)
+
+        monkeypatch.setattr(copy, "scan", scan_any)
+        monkeypatch.setattr(copy, "delete", noted)
+        done = await h.engine.stores.resync(WHO, "copy")
+        assert (done["equal"], done["deleted"], done["copies"], deleted) == (True, 0, 2, [])
+
+
+@run
+async def test_a_tenant_that_only_the_replica_has_is_looked_at_where_it_can_list_them() -> None:
+    """As after a restore of a backup from before its first memory."""
+    async with house() as h:
+        await h.remember("words")
+        await h.copies[0].put([Entry(replace(_memory("0199-theirs", "acme's words"), tenant="acme"), None, b"")])
+        done = await h.engine.stores.resync(WHO, "copy")
+        assert (done["equal"], done["deleted"], done["copies"], done["all_tenants"]) == (True, 1, 1, True)
+        assert await h.copies[0].get("acme", ["0199-theirs"]) == []
+
+
+@run
+async def test_a_tenant_that_the_replica_has_of_its_own_is_left() -> None:
+    async with house() as h:
+        await h.remember("words")
+        own = await Engine.open(h.copies[0]._primary, None, clock=h.clock)
+        who = replace(WHO, tenant="acme")
+        kept = await own.remember(who, Draft(AGENT, "semantic", "acme's own words"))
+        with pytest.raises(Unavailable, match="ledger of its own"):
+            await h.engine.stores.resync(WHO, "copy")
+        assert [m.content for m in await h.copies[0].get("acme", [kept.id])] == ["acme's own words"]
+
+
+@run
+async def test_that_tenants_of_a_replica_were_not_looked_at_is_said() -> None:
+    clock = FakeClock()
+    async with house(clock=clock, stores=[_WithoutTenants(clock)]) as h:
+        await h.remember("words")
+        done = await h.engine.stores.resync(WHO, "copy")
+        assert (done["equal"], done["all_tenants"]) == (True, False)
+
+
+class _WithoutTenants(Flaky):
+    """A store that does not say whose tenants' copies it has."""
+
+    tenants = None  # type: ignore[assignment]
 
 
 def _while_it_reads(store: Flaky, happens: Callable[[], Awaitable[object]]) -> None:

@@ -1,21 +1,24 @@
 """A replica made equal to the primary: what differs is told again, what the primary does not have is deleted, and then
-both are read once more and compared."""
+both are read once more and compared.
+
+Of each memory no more is kept than its id and a hash: an agent may have more of them than fit into memory."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence, Set
 from contextlib import aclosing
 from dataclasses import replace
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from commonplace.engine.outbox.answers import read_memories
 from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.engine.outbox.replicas import Replica
 from commonplace.stores.base import Reach, Store
-from commonplace.stores.mixins import scan_all, scan_pages
+from commonplace.stores.documents import DamagedCopy, UnreadableCopy
+from commonplace.stores.mixins import scan_pages
 from commonplace.stores.optional import CopyListing, Progress
-from commonplace.wire.record import Memory
+from commonplace.wire.record import ALL_AGENTS, Memory
 
 if TYPE_CHECKING:
     from commonplace.engine.core import Core
@@ -28,35 +31,88 @@ _MOSTLY_KEPT = (
     *("kind", "project", "title", "entity_name", "tags", "metadata", "confidence", "importance", "source", "privacy"),
     *("event_time", "session_id", "speaker", "supersedes"),
 )
+_EVERYTHING = (*_COMPARED, *_MOSTLY_KEPT)
 
 
 def digest(memories: Iterable[Memory]) -> str:
     """The same for the same memories, in whatever order: what every store must keep of them, hashed."""
-    each = sorted(repr([getattr(memory, name) for name in _COMPARED]) for memory in memories)
-    return hashlib.sha256("\n".join(each).encode("utf-8", "surrogatepass")).hexdigest()
+    return _digest_of([_hash(memory, _COMPARED) for memory in memories])
 
 
-def _groups(memories: Sequence[Memory]) -> Iterator[Sequence[Memory]]:
-    return (memories[start : start + _AT_ONCE] for start in range(0, len(memories), _AT_ONCE))
+def _digest_of(hashes: Iterable[bytes]) -> str:
+    return hashlib.sha256(b"".join(sorted(hashes))).hexdigest()
 
 
-def differences(held: Sequence[Memory], copies: Sequence[Memory]) -> tuple[list[Memory], list[Memory]]:
-    """What of `held` is missing among the copies, is not as there or is there twice, and which copies are of nothing,
-    each memory once."""
-    values = attrgetter(*_COMPARED, *_MOSTLY_KEPT)
-    there: dict[str, list[Any]] = {}
-    for memory in copies:
-        there.setdefault(memory.id, []).append(values(memory))
-    wanted = {memory.id for memory in held}
-    extra = {memory.id: memory for memory in copies if memory.id not in wanted}
-    return [m for m in held if there.get(m.id) != [values(m)]], list(extra.values())
+def _hash(memory: Memory, names: Iterable[str]) -> bytes:
+    said = repr([_ordered(getattr(memory, name)) for name in names])
+    return hashlib.sha256(said.encode()).digest()
+
+
+def _ordered(value: Any) -> Any:
+    """The same for what is equal: products give keys in an order of their own, and 1.0 for 1. Not by `canonical`, which
+    refuses half a surrogate pair and numbers beyond 2**53: a copy has to be compared whatever is in it."""
+    if isinstance(value, dict):
+        return sorted((repr(key), repr(_ordered(held))) for key, held in value.items())
+    if isinstance(value, list | tuple):
+        return [_ordered(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+class Comparison:
+    """What a store should have beside what it has, of one agent: an id and a hash of each, and no memory."""
+
+    def __init__(self) -> None:
+        self._wanted: dict[str, bytes] = {}
+        self._right: set[str] = set()
+        self._wrong: set[str] = set()
+        self._extra: dict[str, None] = {}  # in the order they came
+        self._unreadable: dict[str, str] = {}  # by the store's own id, ours
+
+    def add_wanted(self, memory: Memory) -> None:
+        self._wanted[memory.id] = _hash(memory, _EVERYTHING)
+
+    def add_copy(self, memory: Memory) -> None:
+        """A copy; to be called when everything is wanted that is."""
+        id = memory.id
+        if id not in self._wanted and isinstance(memory, UnreadableCopy):
+            self._unreadable[memory.store_id] = id
+        elif id not in self._wanted:
+            self._extra[id] = None
+        elif id in self._right or self._wanted[id] != _hash(memory, _EVERYTHING):
+            self._wrong.add(id)
+        else:
+            self._right.add(id)
+
+    @property
+    def wanted(self) -> int:
+        return len(self._wanted)
+
+    def differing(self, or_in: Set[str] = frozenset()) -> list[str]:
+        """What is wanted and missing there, or is not as here, or is there twice, or is one of these."""
+        right = self._right - self._wrong - or_in
+        return [id for id in self._wanted if id not in right]
+
+    def extra(self) -> list[str]:
+        """What is there and not wanted, each once."""
+        return list(self._extra)
+
+    def unreadable(self) -> list[str]:
+        """By the store's own ids, what may be its own: to be named, and not deleted. An id that a copy has which can be
+        read is one of ours."""
+        return [store_id for store_id, id in self._unreadable.items() if id not in self._extra]
+
+
+def _groups(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (ids[start : start + _AT_ONCE] for start in range(0, len(ids), _AT_ONCE))
 
 
 async def _copy_pages(store: Store, tenant: str, agent: str) -> AsyncGenerator[Sequence[Memory], None]:
     reach = Reach(tenant, (agent,))
     pages = store.copy_pages(tenant, agent) if isinstance(store, CopyListing) else scan_pages(store, reach)
     async for page in pages:
-        yield page
+        held = read_memories(page)
+        # By that name, which an agent may have, a product may give the memories of every agent: they would be deleted.
+        yield held if agent != ALL_AGENTS else [memory for memory in held if memory.agent_id == agent]
 
 
 class Resync:
@@ -72,25 +128,31 @@ class Resync:
         self._primary: list[str] = []
         self._copies: list[str] = []
         self._counts = [0, 0]
+        self._unreadable: list[dict[str, str]] = []
 
     async def run(self, reach: Reach) -> None:
         """One agent."""
         waiting = await self._waiting_in(reach.tenant)
-        held = await self._wanted(reach)
-        copies = await self._held_there(reach)
-        wrong, extra = differences(held, copies)
-        differing = {memory.id for memory in wrong}
+        compared = Comparison()
+        async for memory in self._wanted(reach):
+            compared.add_wanted(memory)
+        async for memory in self._held_there(reach):
+            compared.add_copy(memory)
+        for store_id in compared.unreadable():
+            self._name_unreadable(reach, store_id)
         # What a copy has beside its fields, such as the vector of another embedder, only the outbox knows to be old.
-        wrong += [memory for memory in held if memory.id in waiting and memory.id not in differing]
-        self._advance(len(held) - len(wrong))
-        for some in _groups(wrong):
+        differing = compared.differing(or_in=waiting)
+        self._advance(compared.wanted - len(differing))
+        for some in _groups(differing):
             self._put += len(some) - await self._resend(reach, some)
             self._advance(len(some))
+        extra = compared.extra()
         for some in _groups(extra):
             # It may be another agent's there, or have come back since it was read here.
             await self._resend(reach, some, delete_first=True)
-            self._deleted += len(some)
-        await self._compare(reach)
+        del compared
+        left = await self._compare(reach, frozenset(extra), frozenset(differing))
+        self._deleted += len(extra) - len(left)
 
     async def _waiting_in(self, tenant: str) -> frozenset[str]:
         if tenant not in self._waiting:
@@ -98,43 +160,60 @@ class Resync:
             self._waiting[tenant] = frozenset(record.key for record in records)
         return self._waiting[tenant]
 
-    async def _resend(self, reach: Reach, memories: Sequence[Memory], *, delete_first: bool = False) -> int:
+    async def _resend(self, reach: Reach, ids: Sequence[str], *, delete_first: bool = False) -> int:
         """As they are by now; how many it did not take."""
-        owners = {memory.id: reach.agents[0] for memory in memories}
+        owners = dict.fromkeys(ids, reach.agents[0])
         outbox = self._core.outbox
         return await outbox.resend(self._replica, reach.tenant, owners, TIMEOUT_SECONDS, delete_first=delete_first)
 
-    async def _wanted(self, reach: Reach) -> list[Memory]:
+    async def _wanted(self, reach: Reach) -> AsyncIterator[Memory]:
         """What it should have copies of."""
-        held = await scan_all(self._core.primary, reach)
-        return [memory for memory in held if self._replica.omits(memory) is None]
+        async for page in scan_pages(self._core.primary, reach):
+            for memory in page:
+                if self._replica.omits(memory) is None:
+                    yield memory
 
-    async def _compare(self, reach: Reach) -> None:
+    async def _compare(self, reach: Reach, extra: Set[str], replaced: Set[str]) -> set[str]:
+        """Both read once more; which of `extra`, whose copies were deleted, are still there. The store does not find
+        those by their ids: whoever wrote them put them somewhere else. So it is with a damaged one beside the copy
+        that was to take its place."""
+        left: set[str] = set()
         # What has expired since the start was no longer delivered, and a copy from before may stay until it is removed.
         began, now = reach.now or 0, self._core.clock()
-        held = await self._wanted(replace(reach, now=now))
-        found = await self._held_there(reach)
-        copies = [memory for memory in found if not began < (memory.expires_at or 0) <= now]
+        held = {memory.id: _hash(memory, _COMPARED) async for memory in self._wanted(replace(reach, now=now))}
+        copies: list[bytes] = []
+        async for memory in self._held_there(reach):
+            if began < (memory.expires_at or 0) <= now:
+                continue
+            copies.append(_hash(memory, _COMPARED))
+            is_left = memory.id in extra and memory.id not in held
+            if is_left:
+                left.add(memory.id)
+            if is_left or (memory.id in replaced and isinstance(memory, DamagedCopy)):
+                self._name_unreadable(reach, memory.store_id if isinstance(memory, DamagedCopy) else memory.id)
         self._counts = [self._counts[0] + len(held), self._counts[1] + len(copies)]
-        self._primary.append(digest(held))
-        self._copies.append(digest(copies))
+        self._primary.append(_digest_of(held.values()))
+        self._copies.append(_digest_of(copies))
+        return left
 
-    async def _held_there(self, reach: Reach) -> list[Memory]:
+    def _name_unreadable(self, reach: Reach, id: str) -> None:
+        self._unreadable.append({"tenant": reach.tenant, "agent_id": reach.agents[0], "id": id})
+
+    async def _held_there(self, reach: Reach) -> AsyncIterator[Memory]:
         """Everything it has of this agent, also what has expired and is of a type it should not have. Each page has a
         time of its own: that there are many is no failure."""
 
         async def begin(store: Store) -> AsyncGenerator[Sequence[Memory], None]:
             return _copy_pages(store, reach.tenant, reach.agents[0])
 
-        found: list[Memory] = []
         async with aclosing(await self._replica.attempt(begin, seconds=TIMEOUT_SECONDS)) as pages:
 
             async def following(store: Store) -> Sequence[Memory] | None:
                 return await anext(pages, None)
 
             while (page := await self._replica.attempt(following, seconds=TIMEOUT_SECONDS)) is not None:
-                found += page
-        return found
+                for memory in page:
+                    yield memory
 
     def _advance(self, count: int) -> None:
         self._done += count
@@ -143,4 +222,5 @@ class Resync:
     def result(self) -> dict[str, Any]:
         primary, copies = (hashlib.sha256("".join(each).encode()).hexdigest() for each in (self._primary, self._copies))
         found = {"store": self._replica.name, "equal": primary == copies, "sent": self._put, "deleted": self._deleted}
-        return found | {"memories": self._counts[0], "copies": self._counts[1], "hash": primary, "copies_hash": copies}
+        found |= {"memories": self._counts[0], "copies": self._counts[1], "hash": primary, "copies_hash": copies}
+        return found | ({"unreadable": self._unreadable} if self._unreadable else {})

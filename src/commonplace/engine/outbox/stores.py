@@ -8,12 +8,13 @@ from typing import Any
 from commonplace.engine.checks import require_operator
 from commonplace.engine.core import Core
 from commonplace.engine.ledger import audit
+from commonplace.engine.outbox.answers import read_names, read_tenants
 from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.engine.outbox.replicas import SEARCHES_FAIL, Replica
 from commonplace.engine.outbox.resync import TIMEOUT_SECONDS, Resync
 from commonplace.engine.outbox.store_names import renamed_advice, settle_renaming
 from commonplace.stores.base import Reach, Store
-from commonplace.stores.optional import AgentListing, Finding, Progress, RecordKinds
+from commonplace.stores.optional import AgentListing, Finding, Progress, RecordKinds, TenantListing
 from commonplace.wire.errors import NotFound
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import ALL_AGENTS, Principal
@@ -85,31 +86,39 @@ class Stores:
         if replica is None:
             known = ", ".join(each.name for each in self._core.outbox.replicas) or "none beside the primary"
             raise NotFound(f"there is no store {name!r} with copies; there are: {known}")
-        work = [
-            (tenant, agent)
-            for tenant in await self._core.primary.tenants()
-            for agent in await self._agents(replica, tenant)
-        ]
+        ours = await self._core.primary.tenants()
+        theirs = await self._tenants_of(replica)
+        tenants = dict.fromkeys([*ours, *(theirs or ())])  # ours first: one of the replica's own is refused
+        work = [(tenant, agent) for tenant in tenants for agent in await self._agents(replica, tenant)]
         total = 0
         for tenant, agent in work:
             total += await self._core.primary.count(self._reach(replica, tenant, agent))
         sync = Resync(self._core, replica, total, progress or (lambda done, of: None))
         for tenant, agent in work:
             await sync.run(self._reach(replica, tenant, agent))
-        found = sync.result()
+        found = sync.result() | {"all_tenants": theirs is not None}
         if found["equal"]:
             await settle_renaming(self._core.primary, name)
         return found
+
+    async def _tenants_of(self, replica: Replica) -> Sequence[str] | None:
+        """Those that it has copies of, also where the primary was restored from before their first memory; None where
+        it cannot say."""
+
+        async def theirs(store: Store) -> Sequence[str] | None:
+            return read_tenants(await store.tenants()) if isinstance(store, TenantListing) else None
+
+        return await replica.attempt(theirs, seconds=TIMEOUT_SECONDS)
 
     async def _agents(self, replica: Replica, tenant: str) -> Sequence[str]:
         """All that either may have memories of: also one whose last memory was erased while the replica was away."""
 
         async def theirs(store: Store) -> Sequence[str]:
-            return await store.agent_names(tenant) if isinstance(store, AgentListing) else []
+            return read_names(await store.agent_names(tenant)) if isinstance(store, AgentListing) else []
 
-        found = {*await self._core.primary.agent_names(tenant), *await audit.agents_in(self._core.primary, tenant)}
-        # By that name a product may give, and so lose, the memories of every agent.
-        return sorted(found.union(await replica.attempt(theirs, seconds=TIMEOUT_SECONDS)) - {ALL_AGENTS, ""})
+        found = {*await self._core.primary.agent_names(tenant), *await replica.attempt(theirs, seconds=TIMEOUT_SECONDS)}
+        # In the ledger that name is no agent: a product may take it for all of them, so it is not asked by it in vain.
+        return sorted(found.union(set(await audit.agents_in(self._core.primary, tenant)) - {ALL_AGENTS}) - {""})
 
     def _reach(self, replica: Replica, tenant: str, agent: str) -> Reach:
         types = Condition(("type",), "in", sorted(replica.types()))
