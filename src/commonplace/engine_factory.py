@@ -17,10 +17,18 @@ from commonplace.config import Config, with_origin
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_embedder, open_recorded
 from commonplace.engine import Attachment, Engine, Settings, require_whole
-from commonplace.engine.outbox.store_names import WantedName, assign_names, unused_name
+from commonplace.engine.outbox.store_names import WantedName, assign_names, require_unique_name, unused_name
 from commonplace.judges.base import open_judge
 from commonplace.stores.base import Primary, StoreSettings
-from commonplace.stores.urls import StoreUrl, database_file, is_ephemeral, parse_store_url, store_key
+from commonplace.stores.urls import (
+    STORE_NAME_RULE,
+    StoreUrl,
+    database_file,
+    is_ephemeral,
+    is_store_name,
+    parse_store_url,
+    store_key,
+)
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Clock, system_clock
 
@@ -97,14 +105,30 @@ def attachments(
         given = replace(settings, timeout=url.timeout or settings.timeout)
         opened = functools.partial(plugins.open_replica, url.url, clock, given)
         made.append(Attachment(name, opened, given.timeout, url.weight, url.types, url.shown))
-    taken = {primary, *names}
     if objects:
         from commonplace.stores.foreign import ForeignStore, listing_of
-    for store in objects:
-        name = unused_name(str(getattr(store, "name", None) or type(store).__name__.lower()), taken)
-        taken.add(name)
+    for name, store in zip(_object_names(primary, names, objects), objects, strict=True):
         made.append(Attachment(name, functools.partial(ForeignStore, store, name, listing_of(store)), settings.timeout))
     return made
+
+
+def _object_names(primary: str, names: Sequence[str], objects: Sequence[MemoryStore]) -> list[str]:
+    """What each says itself, or one made from its class."""
+    given = [getattr(store, "name", None) or None for store in objects]
+    taken = {*names}
+    for name, store in zip(given, objects, strict=True):
+        if name is not None:
+            if not is_store_name(name):  # it is not quoted: what a program puts there may break a terminal or a log
+                said = f"the name of an attached {type(store).__name__} must be {STORE_NAME_RULE}"
+                raise ValidationError(said, field="stores")
+            require_unique_name(name, primary, taken)
+            taken.add(name)
+    taken.add(primary)
+    chosen = []
+    for name, store in zip(given, objects, strict=True):
+        chosen.append(name or unused_name(type(store).__name__.lower(), taken))
+        taken.add(chosen[-1])
+    return chosen
 
 
 def store_address(url: StoreUrl) -> str:

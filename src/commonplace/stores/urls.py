@@ -30,6 +30,7 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
     "cognee": ("embeddings", "model"),
 }
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+STORE_NAME_RULE = "letters, digits, dots, dashes and underscores, at most 64, the first a letter or a digit"
 #: Those that name a server, with who logs in and their password before its name.
 _SERVERS = (
     *("postgresql", "postgres", "pgvector", "mem0+postgresql"),
@@ -68,6 +69,10 @@ def holds_secret(url: str) -> bool:
     return has_password or _SECRET_GIVEN.search(unquote(url)) is not None
 
 
+def is_store_name(name: object) -> bool:
+    return isinstance(name, str) and _NAME.match(name) is not None
+
+
 def has_scheme(url: str) -> bool:
     scheme, slashes, _ = url.partition("://")
     return bool(slashes and _SCHEME.match(scheme))
@@ -97,8 +102,8 @@ def parse_store_url(url: str) -> StoreUrl:
     plain = f"{address}?{'&'.join(rest)}" if rest else address
     if not mark:
         return StoreUrl(plain)
-    if "name" in given and not _NAME.match(given["name"]):
-        raise _wrong("name", given["name"], "letters, digits, dots and dashes")
+    if "name" in given and not is_store_name(given["name"]):
+        raise _wrong("name", given["name"], STORE_NAME_RULE)
     types = None
     if "types" in given:
         types = frozenset(filter(None, given["types"].split(",")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from replica_house import run
@@ -12,9 +13,11 @@ from commonplace.config import Config
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Draft, Engine, Forget
 from commonplace.engine.outbox.store_names import WantedName, choose_names
-from commonplace.engine_factory import open_engine, store_address
+from commonplace.engine_factory import attachments, open_engine, store_address
+from commonplace.stores.base import StoreSettings
 from commonplace.stores.urls import parse_store_url
 from commonplace.testing.subject import WHO, FakeClock
+from commonplace.wire.errors import ValidationError
 from commonplace.wire.validate import check
 
 A, B, C = (WantedName(address, "sqlite") for address in "abc")
@@ -39,6 +42,72 @@ A, B, C = (WantedName(address, "sqlite") for address in "abc")
 )
 def test_names(wanted: Any, known: Any, waiting: Any, names: Any) -> None:
     assert choose_names(wanted, "sqlite", known, waiting) == names
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["spare", "spare"], "two stores are named spare"),
+        (["spare", None, "spare"], "two stores are named spare"),
+        (["sqlite"], "sqlite is the name of the first store"),
+        ([None, "sqlite"], "sqlite is the name of the first store"),
+    ],
+)
+def test_a_given_name_that_another_has_is_refused_and_not_changed(given: Any, said: str) -> None:
+    """By the place among others it would be another store's after the next change of the URLs."""
+    wanted = [WantedName(f"{n}", "sqlite", name) for n, name in enumerate(given)]
+    with pytest.raises(ValidationError, match=f"{said}.*another name=") as refused:
+        choose_names(wanted, "sqlite", {}, set())
+    assert refused.value.details["field"] == "stores"
+
+
+@pytest.mark.parametrize("urls", [("a.db?name=x", "b.db?name=x"), ("a.db?name=sqlite",)])
+@run
+async def test_the_start_is_refused_and_nothing_is_copied(tmp_path: Path, urls: tuple[str, ...]) -> None:
+    with pytest.raises(ValidationError, match="another name="):
+        await _open(tmp_path, FakeClock(), *urls)
+    assert {path.name for path in tmp_path.iterdir()} & {"a.db", "b.db"} == set()
+    await (await _open(tmp_path, FakeClock(), "a.db?name=x", "b.db?name=y")).close()
+
+
+class Theirs:
+    """An object of a program, which is never asked anything here."""
+
+    def __init__(self, name: Any) -> None:
+        self.name = name
+
+
+def _attached(*names: Any) -> list[str]:
+    objects: Any = [Theirs(name) for name in names]
+    return [each.name for each in attachments("sqlite", ["spare"], [_SPARE], objects, FakeClock(), StoreSettings())]
+
+
+_SPARE = parse_store_url("sqlite://./spare.db")
+
+
+def test_an_object_has_the_name_that_it_says_or_one_of_its_kind() -> None:
+    assert _attached("notes", None, "", None) == ["spare", "notes", "theirs", "theirs-2", "theirs-3"]
+
+
+@pytest.mark.parametrize(
+    "wrong", ["a\nb", "\x1b[31mred", "a/../b", "x" * 65, ".hidden", "two words", "name\n", 7, "notes@home"]
+)
+def test_the_name_of_an_object_is_held_to_what_one_in_a_url_is(wrong: Any) -> None:
+    with pytest.raises(ValidationError, match="the name of an attached Theirs must be letters") as refused:
+        _attached(wrong)
+    assert str(wrong) not in refused.value.summary
+    with pytest.raises(ValidationError, match="must be letters"):
+        parse_store_url(f"sqlite://./a.db?name={quote(str(wrong))}") if wrong != 7 else _attached(wrong)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [(["notes", "notes"], "two stores are named notes"), (["spare"], "two stores are named spare"),
+     (["sqlite"], "sqlite is the name of the first store")],
+)  # fmt: skip
+def test_the_name_of_an_object_that_another_has_is_refused(names: list[str], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        _attached(*names)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 from commonplace.engine.core import SYSTEM
 from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.stores.base import Primary, Record, Transaction
-from commonplace.wire.errors import Fault
+from commonplace.wire.errors import Fault, ValidationError
 
 STORE_NAME = "store_name"  # the kind of record, under the name
 
@@ -34,6 +34,18 @@ def unused_name(name: str, names: AbstractSet[str]) -> str:
     return free
 
 
+def require_unique_name(name: str, primary: str, others: AbstractSet[str]) -> None:
+    """Refuse a name that was given to a store while another has it. One made from it by the store's place among the
+    others would be another store's, with the erasures that wait under it, as soon as they change places."""
+    if name == primary:
+        said = f"{name} is the name of the first store: give the copy another name="
+    elif name in others:
+        said = f"two stores are named {name}: give one of them another name="
+    else:
+        return
+    raise ValidationError(f"{said} in its URL, or as `name` of an object", field="stores")
+
+
 def choose_names(
     wanted: Sequence[WantedName], primary: str, known: Mapping[str, str], waiting: AbstractSet[str]
 ) -> list[str]:
@@ -48,7 +60,8 @@ def choose_names(
 
     for place, each in enumerate(wanted):
         if each.given is not None:
-            take(place, unused_name(each.given, taken))
+            require_unique_name(each.given, primary, taken)
+            take(place, each.given)
     for place, each in enumerate(wanted):
         had = [name for name, address in known.items() if each.address and address == each.address]
         free = [name for name in sorted(had, key=lambda name: name not in waiting) if name not in taken]
