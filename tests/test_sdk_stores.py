@@ -8,19 +8,16 @@ import pytest
 
 from commonplace import plugins, sdk
 from commonplace.sdk import Memory
+from commonplace.wire.errors import ValidationError
 
 
 @pytest.mark.parametrize("scheme", ["sqlite", "sqlite-vec"])
-def test_the_same_store_named_twice_is_written_once_and_loses_nothing(tmp_path: Path, scheme: str) -> None:
+def test_the_same_store_named_twice_is_refused(tmp_path: Path, scheme: str) -> None:
     async def work() -> None:
         stores = [f"sqlite://{tmp_path}/one.db", f"{scheme}://{tmp_path}/one.db"]
-        async with Memory("assistant", stores=stores, embedder="none", data=tmp_path) as memory:
-            kept = await memory.remember("Alice likes tea")
-            assert "ledger of its own" in str(kept.errors)
-            await memory.forget(ids=[kept.id])
-            undone = await memory.undo([kept.id])
-            assert undone["restored_ids"] == [kept.id]
-            assert (await memory.verify_audit())["ok"]
+        with pytest.raises(ValidationError, match="name the same store"):
+            await Memory("assistant", stores=stores, embedder="none", data=tmp_path).remember("Alice likes tea")
+        assert not (tmp_path / "one.db").exists()
 
     asyncio.run(work())
 

@@ -5,10 +5,12 @@ Apart from the SDK, whose models a process that only speaks a protocol need not 
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode
 
@@ -20,6 +22,7 @@ from commonplace.engine import Attachment, Engine, Settings, require_whole
 from commonplace.engine.outbox.store_names import WantedName, assign_names, require_unique_name, unused_name
 from commonplace.judges.base import open_judge
 from commonplace.stores.base import Primary, StoreSettings
+from commonplace.stores.same_store import is_database, require_different
 from commonplace.stores.urls import (
     STORE_NAME_RULE,
     StoreUrl,
@@ -60,6 +63,10 @@ async def open_engine(
     copies = [*map(parse_store_url, config.replica_urls)]
     for copy in copies:
         plugins.opener(copy.url)
+    if copies and store is None:
+        await _require_different([config.store_url, *config.replica_urls], config.data)
+    if len({id(each) for each in others}) < len(others):
+        raise ValidationError("one object is among the stores twice; name each store once", field="stores")
     primary = store or plugins.open_store(config.store_url, clock, StoreSettings(config.index_mb, config.data))
     try:
         await require_whole(primary)  # before anything is noted in it
@@ -89,6 +96,15 @@ async def open_engine(
         if isinstance(error, ValidationError) and str(error.details.get("field", "")).startswith("lifecycle."):
             raise with_origin(error, config.data) from None
         raise
+
+
+async def _require_different(urls: Sequence[str], folder: Path) -> None:
+    """Before anything is written: what is one store by its address, then what a server says to be one database."""
+    require_different(urls, folder)
+    databases = [url for url in urls if is_database(url)]
+    if len(databases) > 1:
+        said = await asyncio.gather(*(asyncio.to_thread(plugins.database_identity, url) for url in databases))
+        require_different(urls, folder, dict(zip(databases, said, strict=True)))
 
 
 def attachments(

@@ -113,6 +113,14 @@ def store_exists(url: str) -> bool:
     return bool(import_module(BUILT_IN[scheme]).store_exists(url))
 
 
+def database_identity(url: str) -> str | None:
+    """What its server says of which database it is, whatever its address; None where it does not answer."""
+    from commonplace.stores.urls import parse_store_url
+
+    found: str | None = import_module(BUILT_IN[url.partition("://")[0]]).database_identity(parse_store_url(url).url)
+    return found
+
+
 def opener(url: str) -> Callable[..., object]:
     """What opens such a URL; raises where there is no such backend, or a package that it needs is missing. Nothing is
     opened, nor anything imported that takes long."""

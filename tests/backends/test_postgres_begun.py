@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from postgres_databases import empty_database, server
-from postgres_server import free_port
+from postgres_server import PASSWORD, free_port
 
 from commonplace.cli import main
 from commonplace.testing.subject import FakeClock
@@ -119,3 +119,19 @@ def test_one_that_has_a_store_is_opened(tmp_path: Path) -> None:
     with empty_database() as url:
         move = StoreMove(url, str(tmp_path / "there"), clock=FakeClock())
         asyncio.run(move.close())
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.1"])
+def test_a_database_under_another_name_of_its_host_is_the_same_store(
+    bare: str, host: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the second only the server itself can say it."""
+    url = server().url(bare)
+    other = url.replace("@127.0.0.1:", f"@{host}:")
+    monkeypatch.setenv("COMMONPLACE_STORES", f"{url} {other}?name=spare")
+    assert main(("remember", "Alice drinks tea")) == 1
+    said = capsys.readouterr().err
+    assert ("name the same store" in said, f"@{host}:" in said, PASSWORD in said) == (True, True, False)
+    assert what_is_in(bare) == []
+    monkeypatch.setenv("COMMONPLACE_STORES", f"{url} {other}?name=spare&schema=spare")
+    assert main(("remember", "Alice drinks tea")) == 0

@@ -262,6 +262,28 @@ def test_a_policy_keeps_writes_and_questions_from_the_others(cli: Any, data: Pat
     assert (refused.code, "fan_out" in refused.json["error"]["message"]) == (1, True)
 
 
+@pytest.mark.parametrize("second", ["sqlite-vec://{}/commonplace.db", "sqlite://{}/link.db?name=spare"])
+@pytest.mark.parametrize("way", ["COMMONPLACE_STORES", "commonplace.toml", "serve --store"])
+def test_a_store_cannot_have_copies_of_itself(
+    cli: Any, data: Path, monkeypatch: pytest.MonkeyPatch, way: str, second: str
+) -> None:
+    data.mkdir()
+    (data / "link.db").symlink_to(data / "commonplace.db")
+    urls = [f"sqlite://{data}/commonplace.db", second.format(data)]
+    command = ["remember", "Alice drinks tea", "--json"]
+    if way == "commonplace.toml":
+        (data / way).write_text(f"stores = {json.dumps(urls)}", "utf-8")
+    elif way == "serve --store":
+        command = ["serve", "--port", "0", *(word for url in urls for word in ("--store", url))]
+    else:
+        monkeypatch.setenv("COMMONPLACE_STORES", " ".join(urls))
+    before = sorted(each.name for each in data.iterdir())
+    refused = cli(*command)
+    assert refused.code == 1, refused
+    assert f"{urls[0]} and {second.format(data)} name the same store" in refused.out + refused.err
+    assert sorted(each.name for each in data.iterdir()) == before
+
+
 def test_what_another_server_has_and_cannot_be_read_is_named(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     named = [{"tenant": "local", "agent_id": "default", "id": f"theirs-{n}"} for n in range(12)]
     done = {"store": "other", "equal": False, "sent": 0, "deleted": 0, "memories": 1, "copies": 13, "hash": "a"}

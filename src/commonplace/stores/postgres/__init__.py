@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from commonplace.stores.base import StoreSettings
     from commonplace.stores.postgres.store import PostgresStore
 
-__all__ = ["open_url", "store_exists"]
+__all__ = ["database_identity", "open_url", "store_exists"]
 
 
 def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> PostgresStore:
@@ -33,6 +33,15 @@ def store_exists(url: str) -> bool:
     from commonplace.stores.postgres.store import has_tables
 
     return has_tables(parse_address(url))
+
+
+def database_identity(url: str) -> str | None:
+    """The same for the same database and schema on the same server; None where it does not answer."""
+    _require_psycopg()
+    from commonplace.stores.postgres.address import parse_address
+    from commonplace.stores.postgres.store import identity
+
+    return identity(parse_address(url))
 
 
 def _require_psycopg() -> None:
