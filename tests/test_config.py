@@ -14,7 +14,7 @@ from commonplace.wire.errors import ValidationError
 
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("DATA", "AGENT", "EMBEDDER", "STORE", "INDEX_MB"):
+    for name in ("DATA", "AGENT", "EMBEDDER", "STORE", "STORES", "INDEX_MB"):
         monkeypatch.delenv(f"COMMONPLACE_{name}", raising=False)
 
 
@@ -26,6 +26,76 @@ def test_flags_then_environment_then_file(tmp_path: Path, monkeypatch: pytest.Mo
     assert config.load(data=tmp_path).agent == "environment"
     assert config.load(data=tmp_path, agent="flag").agent == "flag"
     assert config.load(data=tmp_path).index_mb == 64
+
+
+OWN, ENV, FILE, FLAG = "sqlite://{}/commonplace.db", "sqlite:///env.db", "sqlite:///file.db", "sqlite:///flag.db"
+
+
+@pytest.mark.parametrize("by_flag", [True, False], ids=["--data", "COMMONPLACE_DATA"])
+@pytest.mark.parametrize(
+    ("flag", "environment", "file", "used", "used_beside_data"),
+    [
+        ((), {}, "", OWN, OWN),
+        ((), {"STORE": ENV}, "", ENV, OWN),
+        ((), {"STORES": f"{ENV} mem0://x"}, "", f"{ENV} mem0://x", OWN),
+        ((), {"STORE": "sqlite:///old.db", "STORES": ENV}, "", ENV, OWN),
+        ((), {}, f"store = '{FILE}'", FILE, FILE),
+        ((), {}, f"stores = ['{FILE}', 'mem0://x']", f"{FILE} mem0://x", f"{FILE} mem0://x"),
+        ((), {"STORE": ENV}, f"store = '{FILE}'", ENV, FILE),
+        ((), {"STORE": ENV}, f"stores = ['{FILE}', 'mem0://x']", ENV, f"{FILE} mem0://x"),
+        ((), {"STORES": ENV}, f"stores = ['{FILE}', 'mem0://x']", ENV, f"{FILE} mem0://x"),
+        ((FLAG,), {"STORE": ENV}, f"stores = ['{FILE}', 'mem0://x']", FLAG, FLAG),
+        ((FLAG, "mem0://y"), {"STORES": f"{ENV} mem0://x"}, f"store = '{FILE}'", f"{FLAG} mem0://y", f"{FLAG} mem0://y"),
+        # The variable says where the copies of that very folder's store are: nothing is written anywhere else.
+        ((), {"STORES": f"{OWN} mem0://x"}, "", f"{OWN} mem0://x", f"{OWN} mem0://x"),
+        ((), {"STORES": f"{FILE} mem0://x"}, f"store = '{FILE}'", f"{FILE} mem0://x", f"{FILE} mem0://x"),
+    ],
+)  # fmt: skip
+def test_which_stores_are_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: tuple[str, ...], environment: dict[str, str], file: str,
+    used: str, used_beside_data: str, by_flag: bool,
+) -> None:  # fmt: skip
+    """Flags, then variables, then the file; and whoever names a folder by a flag means the store of that folder."""
+    (tmp_path / "commonplace.toml").write_text(file)
+    for name, value in environment.items():
+        monkeypatch.setenv(f"COMMONPLACE_{name}", value.format(tmp_path))
+    monkeypatch.setenv("COMMONPLACE_DATA", str(tmp_path / "elsewhere" if by_flag else tmp_path))
+    found = config.load(data=tmp_path if by_flag else None, stores=flag or None)
+    assert found.data == tmp_path
+    wanted = used_beside_data if by_flag else used
+    assert [found.store_url, *found.replica_urls] == wanted.format(tmp_path).split()
+    unused = by_flag and used != used_beside_data
+    assert len(found.notes) == unused
+    if unused:
+        variable = "COMMONPLACE_STORES" if "STORES" in environment else "COMMONPLACE_STORE"
+        assert f"{variable} is not used" in found.notes[0]
+        assert str(tmp_path) in found.notes[0]
+
+
+def test_a_note_quotes_no_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for url in ("postgresql://alice:geheim@h/m", "no url: geheim", "sqlite://x?geheim=1"):
+        monkeypatch.setenv("COMMONPLACE_STORES", url)
+        (said,) = config.load(data=tmp_path).notes
+        assert "geheim" not in said
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "sqlite-vec"])
+def test_a_path_in_the_file_is_the_same_wherever_a_command_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    given = [f"{scheme}://./a.db", f"{scheme}://sub/b.db?name=b", f"{scheme}://~/c.db", f"{scheme}:///d.db", "mem0://x"]
+    data = Path("data")
+    data.mkdir()
+    (data / "commonplace.toml").write_text(f"stores = {given}")
+    found = config.load(data=data)
+    here = tmp_path / "data"
+    assert found.store_url == f"{scheme}://{here}/a.db"
+    assert found.replica_urls == (f"{scheme}://{here}/sub/b.db?name=b", *given[2:])
+    monkeypatch.setenv("COMMONPLACE_STORES", f"{scheme}://./a.db")
+    monkeypatch.setenv("COMMONPLACE_DATA", "data")
+    assert config.load().store_url == f"{scheme}://./a.db"  # as the shell's own paths: where the command is run
 
 
 def test_the_data_folder_comes_from_the_environment_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

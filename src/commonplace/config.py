@@ -180,6 +180,7 @@ class Config:
     routing: RoutingConfig = field(default_factory=RoutingConfig)
     audit: AuditConfig = field(default_factory=AuditConfig)
     oidc: OidcConfig = field(default_factory=OidcConfig)
+    notes: tuple[str, ...] = ()  # what was given and is not used, a sentence each
 
     @property
     def path_prefix(self) -> str:
@@ -200,14 +201,21 @@ class Config:
 
     @property
     def store_url(self) -> str:
-        return self.store or f"sqlite://{(self.data / DATABASE).absolute()}"
+        return self.store or _embedded(self.data)
+
+    @property
+    def database(self) -> Path:
+        """Of the embedded store, where no other is named."""
+        return self.data / DATABASE
 
     @property
     def replica_urls(self) -> tuple[str, ...]:
         return self.stores[1:]
 
 
-_DEFAULTS = {each.name: each.default for each in fields(Config) if each.name not in ("data", "policy", *_TABLES)}
+_DEFAULTS = {
+    each.name: each.default for each in fields(Config) if each.name not in ("data", "policy", "notes", *_TABLES)
+}
 
 
 def load(*, data: str | Path | None = None, **flags: Any) -> Config:
@@ -215,11 +223,12 @@ def load(*, data: str | Path | None = None, **flags: Any) -> Config:
     folder = Path(data or os.environ.get("COMMONPLACE_DATA") or standard_folder()).expanduser()
     if folder.is_file():
         raise ValidationError(f"{folder} is a file; the data directory is a folder", field="data")
-    settings: dict[str, Any] = _file(folder / "commonplace.toml")
-    settings |= {k: v for k in _DEFAULTS if (v := os.environ.get(f"COMMONPLACE_{k.upper()}"))}
-    settings |= {k: v for k, v in flags.items() if v is not None}
-    if flags.get("store") is not None and flags.get("stores") is None:
-        settings.pop("stores", None)  # whoever names one store means that one
+    file = _file(folder / "commonplace.toml")
+    variables = {k: v for k in _DEFAULTS if (v := os.environ.get(f"COMMONPLACE_{k.upper()}"))}
+    given = {k: v for k, v in flags.items() if v is not None}
+    settings: dict[str, Any] = file | variables | given
+    settings["stores"], settings["notes"] = _chosen_stores(folder, bool(data), given, variables, file)
+    settings.pop("store", None)
     for name in _DEFAULTS.keys() & settings.keys():
         settings[name] = _typed(name, _DEFAULTS[name], settings[name])
     for name in _TABLES:
@@ -228,12 +237,52 @@ def load(*, data: str | Path | None = None, **flags: Any) -> Config:
         except ValidationError as fault:
             raise with_origin(fault, folder) from None
     settings["policy"] = _rules(settings.get("policy", ()))
-    if settings.get("stores"):
+    if settings["stores"]:
         settings["store"] = settings["stores"][0]
     if settings.get("traces", "") not in ("", "otlp"):
         raise ValidationError(f"traces must be otlp or nothing, not {_shown(settings['traces'])}", field="traces")
     _check_proxy(settings)
     return Config(folder, **settings)
+
+
+def _chosen_stores(
+    folder: Path, is_named: bool, flags: dict[str, Any], variables: dict[str, Any], file: dict[str, Any]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The URLs of the stores, and why some that were given are not used. Whoever names the folder itself means its
+    store, and not one elsewhere that a variable names for every folder."""
+    if given := _named_stores(flags):
+        return given, ()
+    own = tuple(_within(folder, url) for url in _named_stores(file))
+    elsewhere = _named_stores(variables)
+    if not elsewhere or not is_named:
+        return elsewhere or own, ()
+    from commonplace.stores.same_store import is_same
+
+    if is_same(elsewhere[0], own[0] if own else _embedded(folder), folder):
+        return elsewhere, ()
+    variable = "COMMONPLACE_STORES" if variables.get("stores") else "COMMONPLACE_STORE"
+    note = (
+        f"{variable} is not used: {folder} was named as the data folder, and so its own store is meant; "
+        "name the folder by COMMONPLACE_DATA to have both"
+    )
+    return own, (note,)
+
+
+def _named_stores(settings: dict[str, Any]) -> tuple[str, ...]:
+    stores: tuple[str, ...] = _typed("stores", (), settings.get("stores") or ())
+    store: str = _typed("store", None, settings.get("store") or "")
+    return stores or ((store,) if store else ())
+
+
+def _within(folder: Path, url: str) -> str:
+    """A path in the file of a folder begins at that folder, wherever a command is run."""
+    scheme, _, place = url.partition("://")
+    is_relative = scheme in ("sqlite", "sqlite-vec") and place and place != ":memory:" and place[0] not in "/~"
+    return f"{scheme}://{os.path.normpath(folder.absolute() / place)}" if is_relative else url
+
+
+def _embedded(folder: Path) -> str:
+    return f"sqlite://{(folder / DATABASE).absolute()}"
 
 
 def with_origin(fault: ValidationError, folder: Path) -> ValidationError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -35,6 +36,7 @@ from commonplace.stores.urls import (
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Clock, system_clock
 
+log = logging.getLogger("commonplace.config")
 _PASSING = re.compile(r"(?i)key|token|password|secret|^embeddings$|^model$")
 
 if TYPE_CHECKING:
@@ -52,6 +54,8 @@ async def open_engine(
 ) -> Engine:
     """The engine for a configuration; `others` are stores of a program's own to have copies, too. A store that already
     has vectors keeps the embedder that made them."""
+    for unused in config.notes:
+        log.warning("%s", unused)
     settings = settings or Settings()
     settings.folder, settings.redaction, settings.mrp = config.data, config.redaction, config.mrp
     settings.lifecycle, settings.audit = config.lifecycle, config.audit

@@ -34,25 +34,54 @@ def test_what_the_shell_says_is_told_to_the_client(cli, home: Path, monkeypatch:
     monkeypatch.setenv("COMMONPLACE_DATA", "here")
     monkeypatch.setenv("COMMONPLACE_AGENT", "alice")
     monkeypatch.setenv("COMMONPLACE_STORE", "sqlite://./my.db")
-    expected = ["mcp", "--agent", "alice", "--data", str(home / "here")]
-    env = {"COMMONPLACE_STORE": f"sqlite://{home / 'my.db'}"}
+    expected = ["mcp", "--agent", "alice"]  # a folder that a flag names would have its own store
+    env = {"COMMONPLACE_STORE": f"sqlite://{home / 'my.db'}", "COMMONPLACE_DATA": str(home / "here")}
     for args in (("install", "--client", "cursor", "--print"), ("mcp", "--json")):
         entry = json.loads(cli(*args).out)["mcpServers"]["commonplace"]
         assert (entry["args"], entry["env"]) == (expected, env)
     flags = cli("install", "--client", "opencode", "--print", "--data", "there", "--agent", "bob")
     entry = json.loads(flags.out)["mcp"]["servers"]["commonplace"]
     assert entry["command"][1:] == ["mcp", "--agent", "bob", "--data", str(home / "there")]
-    assert entry["environment"] == env
+    assert "environment" not in entry
+    assert "COMMONPLACE_STORE is not written: --data names a folder, whose own store is meant" in flags.err
+    hooks = cli("install", "--client", "claude-code", "--hooks", "--print").out
+    assert f"env COMMONPLACE_STORE=sqlite://{home}/my.db COMMONPLACE_DATA={home}/here" in hooks
+    assert "--data" not in hooks
+    monkeypatch.delenv("COMMONPLACE_STORE")
+    entry = json.loads(cli("mcp", "--json").out)["mcpServers"]["commonplace"]
+    assert (entry["args"], "env" in entry) == (["mcp", "--agent", "alice", "--data", str(home / "here")], False)
+
+
+@pytest.mark.parametrize("own", [None, "sqlite://./its-own.db"])
+def test_a_folder_that_a_flag_names_keeps_the_copies_that_a_variable_gives_its_own_store(
+    cli, home: Path, monkeypatch: pytest.MonkeyPatch, own: str | None
+) -> None:
+    """A server that is started with this flag uses them."""
+    there = home / "there"
+    there.mkdir()
+    if own:
+        (there / "commonplace.toml").write_text(f'stores = ["{own}"]', "utf-8")
+    first = there / ("its-own.db" if own else "commonplace.db")
+    monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{first} sqlite://./copy.db?name=spare")
+    env = {"COMMONPLACE_STORES": f"sqlite://{first} sqlite://{home}/copy.db?name=spare"}
+    for args in (("install", "--client", "cursor", "--print"), ("mcp", "--json")):
+        done = cli(*args, "--data", "there")
+        entry = json.loads(done.out)["mcpServers"]["commonplace"]
+        assert (entry["args"], entry["env"]) == (["mcp", "--data", str(there)], env)
+        assert "is not written" not in done.err
+    hooks = cli("install", "--client", "claude-code", "--hooks", "--print", "--data", "there").out
+    assert f"env 'COMMONPLACE_STORES={env['COMMONPLACE_STORES']}'" in hooks
+    assert f"--data {there}" in hooks
 
 
 def test_a_store_with_a_password_is_not_copied_into_settings() -> None:
     store = "postgres://alice:" + "wonder" + "land@db/memories"
     with pytest.raises(ValidationError, match=r"commonplace\.toml"):
-        client_variables({"COMMONPLACE_STORE": store})
-    assert client_variables({"COMMONPLACE_STORE": "memory://"}) == (("COMMONPLACE_STORE", "memory://"),)
-    assert client_variables({}) == ()
+        client_variables({"COMMONPLACE_STORE": store}, data=None)
+    assert client_variables({"COMMONPLACE_STORE": "memory://"}, data=None) == (("COMMONPLACE_STORE", "memory://"),)
+    assert client_variables({}, data=None) == ()
     several = "sqlite:///a.db memory://"
-    assert client_variables({"COMMONPLACE_STORES": several}) == (("COMMONPLACE_STORES", several),)
+    assert client_variables({"COMMONPLACE_STORES": several}, data=None) == (("COMMONPLACE_STORES", several),)
     assert McpArguments().for_client({}).data is None
 
 

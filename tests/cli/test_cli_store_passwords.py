@@ -137,4 +137,4 @@ def test_no_client_is_told_a_secret_in_an_address(
 )
 def test_a_store_without_a_secret_is_told(cli: Any, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("COMMONPLACE_STORE", url)
-    assert cli("mcp", "--json").json["mcpServers"]["commonplace"]["env"] == {"COMMONPLACE_STORE": url}
+    assert cli("mcp", "--json").json["mcpServers"]["commonplace"]["env"]["COMMONPLACE_STORE"] == url

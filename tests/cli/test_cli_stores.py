@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from commonplace.cli.amp import main as amp_main
+from commonplace.sdk import SyncMemory
 
 
 @pytest.fixture
@@ -18,6 +20,14 @@ def two(monkeypatch: pytest.MonkeyPatch, data: Path) -> Path:
     copy = data.parent / "copy.db"
     monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db sqlite://{copy}?name=spare")
     return copy
+
+
+@pytest.fixture(autouse=True)
+def plain_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a process has it that no server was started in."""
+    monkeypatch.setattr("commonplace.serve.telemetry.configure_logs", lambda level: None)
+    monkeypatch.setattr(logging.getLogger("commonplace"), "propagate", True)
+    monkeypatch.setattr(logging.getLogger("commonplace"), "handlers", [])
 
 
 def test_one_store_is_listed_and_has_nothing_to_resync(cli: Any, data: Path) -> None:
@@ -282,6 +292,52 @@ def test_a_store_cannot_have_copies_of_itself(
     assert refused.code == 1, refused
     assert f"{urls[0]} and {second.format(data)} name the same store" in refused.out + refused.err
     assert sorted(each.name for each in data.iterdir()) == before
+
+
+@pytest.mark.parametrize("variable", ["COMMONPLACE_STORE", "COMMONPLACE_STORES"])
+def test_a_folder_that_is_named_has_its_own_store_whatever_a_variable_says(
+    cli: Any, program: Any, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    there = tmp_path / "there"
+    monkeypatch.setenv(variable, f"sqlite://{tmp_path}/elsewhere.db")
+    kept = cli("remember", "Alice drinks tea", "--data", str(there))
+    assert f"note: {variable} is not used: {there} was named as the data folder" in kept.err
+    assert kept.err.count("is not used") == 1
+    stored = program(amp_main)("store", "--type", "lesson", "--title", "t", "--content", "c", "--data", str(there))
+    assert (stored.code, stored.err.count("is not used")) == (0, 1)
+    assert "is not used" in cli("list", "--data", str(there)).err
+    assert cli("status", "--data", str(there), "--json").json["database"] == str(there / "commonplace.db")
+    assert cli("backup", str(tmp_path / "copy.db"), "--data", str(there)).code == 0
+    restored = cli("restore", str(tmp_path / "copy.db"), "--data", str(tmp_path / "new"))
+    assert (restored.code, "is not used" in restored.err, (tmp_path / "new" / "commonplace.db").exists()) == (
+        0, True, True)  # fmt: skip
+    assert not (tmp_path / "elsewhere.db").exists()
+    assert "there is no store in" in cli("recall", "tea", "--data", str(tmp_path / "typo")).err
+    (there / "commonplace.toml").write_text('stores = ["sqlite://./its-own.db"]', "utf-8")
+    assert cli("remember", "Bob drinks milk", "--data", str(there)).code == 0
+    assert (there / "its-own.db").exists()
+
+
+def test_a_program_that_names_a_folder_has_its_own_store(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{tmp_path}/elsewhere.db")
+    with SyncMemory(data=tmp_path / "there", embedder="none") as memory:
+        memory.remember("Alice drinks tea")
+    assert (tmp_path / "there" / "commonplace.db").exists()
+    assert "COMMONPLACE_STORES is not used" in caplog.text
+    with SyncMemory(data=tmp_path / "there", stores=[f"sqlite://{tmp_path}/named.db"], embedder="none") as memory:
+        memory.remember("Alice drinks tea")
+    assert (tmp_path / "named.db").exists()
+    with SyncMemory(embedder="none") as memory:
+        memory.remember("Alice drinks tea")
+    assert (tmp_path / "elsewhere.db").exists()
+
+
+def test_settings_of_a_folder_without_a_store_begin_none(cli: Any, tmp_path: Path, data: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "commonplace.toml").write_text('agent = "alice"', "utf-8")
+    assert "there is no store in" in cli("recall", "tea", "--data", str(tmp_path / "there")).err
 
 
 def test_what_another_server_has_and_cannot_be_read_is_named(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:

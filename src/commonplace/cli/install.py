@@ -18,7 +18,13 @@ from commonplace.cli import MISTAKE
 from commonplace.cli.support import client_settings, clients, hooks
 from commonplace.cli.support.clients import CLIENTS
 from commonplace.cli.support.command import Answer, Commands, Session, option
-from commonplace.cli.support.mcp_arguments import TOOL_SETS, McpArguments, client_variables
+from commonplace.cli.support.mcp_arguments import (
+    TOOL_SETS,
+    McpArguments,
+    client_variables,
+    ignores_store_variables,
+    store_variables,
+)
 from commonplace.cli.support.output import line, note, raw
 from commonplace.cli.support.tables import Table
 from commonplace.stores.urls import holds_secret
@@ -91,8 +97,11 @@ def install(
         return _install_hooks(
             run, client, program, "project" if scope == "project" else "user", only_print, remove, yes
         )
+    if arguments.data and not (remove or url) and ignores_store_variables(arguments.data):
+        for variable in store_variables():
+            note(f"{variable} is not written: --data names a folder, whose own store is meant")
     path = _settings_path(chosen, "project" if scope == "project" else "user")
-    variables = () if remove or url else client_variables()
+    variables = () if remove or url else client_variables(data=arguments.data)
     words = (*program[1:], *arguments.for_client().words())
     server = clients.McpServer(name, program[0], words, url, token_env, variables)
     if only_print:
@@ -130,7 +139,7 @@ def _install_hooks(
     if client != "claude-code":
         raise ValidationError("--hooks are of claude-code; other clients have none that are known here", field="hooks")
     own = McpArguments(agent=run.agent, data=str(run.data.absolute()) if run.data else None).for_client()
-    command = hooks.command(program, own.agent, own.data, () if remove else client_variables())
+    command = hooks.command(program, own.agent, own.data, () if remove else client_variables(data=str(run.data or "")))
     if only_print:
         text = hooks.with_hooks("", command, Path())
         return Answer({"client": client, "snippet": text}, lambda: raw(text))

@@ -44,6 +44,6 @@ def mcp(
         start(arguments)
         return
     arguments.check()
-    env = dict(client_variables())
+    env = dict(client_variables(data=arguments.data))
     server = {"command": "commonplace", "args": arguments.for_client().words()} | ({"env": env} if env else {})
     emit({"mcpServers": {"commonplace": server}})

@@ -37,6 +37,7 @@ def restore(
     from commonplace.engine import restore_backup
 
     configured = config.load(data=run.data)
+    run.config_notes = configured.notes
     scheme, _, place = configured.store_url.partition("://")
     if scheme not in ("sqlite", "sqlite-vec") or place == ":memory:":
         raise ValidationError(

@@ -32,7 +32,8 @@ class AmpClient(Session):
         from commonplace.dialects.amp import Amp
 
         answer: Document = self(getattr(Amp(self.engine, OPERATOR), operation)(request))
-        remarks(text for text in self.warnings if text != answer.get("note"))
+        known = (answer.get("note"), *self.config_notes)
+        remarks(text for text in self.warnings if text not in known)
         return answer
 
     def _ask_server(self, operation: str, request: Document, url: str) -> Document:

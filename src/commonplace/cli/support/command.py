@@ -112,6 +112,11 @@ class Answer:
         shown = [text for text in (*self.remarks, *self.notes) if text]
         self.remarks += [f"{n}: {why}" for n, why in problems.items() if not any(why in text for text in shown)]
 
+    def tell(self, notes: Iterable[str]) -> None:
+        """Adds what people are to know, unless they are told already."""
+        self.remarks, self.notes = list(self.remarks), list(self.notes)
+        self.remarks += [text for text in notes if text not in (*self.remarks, *self.notes)]
+
     def print(self, as_json: bool) -> None:
         if as_json:
             output.emit(self.document if isinstance(self.document, dict) else _dump(self.document))
@@ -234,6 +239,7 @@ def with_options(
         if answer is not None:
             if problems := context.store_problems:
                 answer.tell_store_problems(problems)
+            answer.tell(context.config_notes)
             answer.print(context.as_json)
             if answer.exit_code != OK:
                 raise typer.Exit(answer.exit_code)

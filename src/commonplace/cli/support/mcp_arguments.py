@@ -50,26 +50,46 @@ class McpArguments:
     def for_client(self, environment: Mapping[str, str] = os.environ) -> McpArguments:
         """With the agent and the data directory that this shell means, because a client inherits none of it.
 
-        A data directory that everyone on this machine finds unasked is not named.
+        A data directory that everyone on this machine finds unasked is not named, nor one beside stores that a variable
+        names: `client_variables` has it then.
         """
-        from pathlib import Path
-
-        from commonplace.config import standard_folder
-
         agent = self.agent or environment.get("COMMONPLACE_AGENT") or None
-        data = self.data or environment.get("COMMONPLACE_DATA")
-        if not data and environment.get("XDG_DATA_HOME"):
-            data = str(standard_folder())
-        return replace(self, agent=agent, data=str(Path(data).expanduser().absolute()) if data else None)
+        data = _folder(environment, self.data) if self.data or not store_variables(environment) else None
+        return replace(self, agent=agent, data=data)
 
 
-def client_variables(environment: Mapping[str, str] = os.environ) -> tuple[tuple[str, str], ...]:
-    """What a client must be told that has no flag: the stores, where variables name them."""
-    found = []
-    for name in ("COMMONPLACE_STORE", "COMMONPLACE_STORES"):
-        if stores := environment.get(name, "").split():
-            found.append((name, " ".join(_from_anywhere(store, name) for store in stores)))
-    return tuple(found)
+def client_variables(environment: Mapping[str, str] = os.environ, *, data: str | None) -> tuple[tuple[str, str], ...]:
+    """What a client must be told that has no flag: the stores, where variables name them and are used, and the data
+    directory beside those where no flag names it."""
+    names = store_variables(environment)
+    if not names or (data and ignores_store_variables(data)):
+        return ()
+    found = [(name, " ".join(_from_anywhere(store, name) for store in environment[name].split())) for name in names]
+    folder = None if data else _folder(environment)
+    return (*found, ("COMMONPLACE_DATA", folder)) if folder else tuple(found)
+
+
+def ignores_store_variables(data: str) -> bool:
+    """Whether a server that is started with this folder uses its own store instead of those that variables name."""
+    from commonplace import config
+
+    return bool(config.load(data=data).notes)
+
+
+def store_variables(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Which of them name stores."""
+    return [name for name in ("COMMONPLACE_STORE", "COMMONPLACE_STORES") if environment.get(name, "").split()]
+
+
+def _folder(environment: Mapping[str, str], given: str | None = None) -> str | None:
+    from pathlib import Path
+
+    from commonplace.config import standard_folder
+
+    data = given or environment.get("COMMONPLACE_DATA")
+    if not data and environment.get("XDG_DATA_HOME"):
+        data = str(standard_folder())
+    return str(Path(data).expanduser().absolute()) if data else None
 
 
 def _from_anywhere(store: str, variable: str) -> str:

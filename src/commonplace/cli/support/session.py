@@ -38,13 +38,18 @@ class Session:
         self.existing = existing  # whether a store that is not there is the user's mistake
         self.warnings: list[str] = []
         self.store_problems: dict[str, str] = {}  # why one did not do its part of what was written, by its name
+        self.config_notes: tuple[str, ...] = ()  # settings that are not used, a sentence each
         self._log = _WarningLog(self.warnings)
         self._asked = False
 
     @cached_property
     def memory(self) -> Memory:
         data = self.data
-        if self.existing and data is not None and not data.is_file() and not _holds_store(data):
+        from commonplace import config as configuration
+
+        config = configuration.load(data=data, agent=self.agent)
+        self.config_notes = config.notes
+        if self.existing and config.store is None and data is not None and not config.database.exists():
             raise NotFound(f"there is no store in {data}; `commonplace remember --data {data} …` would begin one")
         named = Path(os.environ.get("COMMONPLACE_DATA") or ".").expanduser()
         if self.existing and data is None and not named.exists():
@@ -52,11 +57,9 @@ class Session:
             self.warnings.append(warning)
         # One command asks one question: starting a thread per core for linear algebra costs more than it gives.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        from commonplace import config as configuration
         from commonplace.sdk import Memory
         from commonplace.serve.shared_embedder import open_shared_embedder, running_server
 
-        config = configuration.load(data=data, agent=self.agent)
         if self.existing and config.store is not None:
             _require_store(config.store)
         # A server on the same data has the model in memory; loading it again takes most of what a command does.
@@ -157,13 +160,6 @@ class Session:
             shown = ", ".join(found[:3]) + (", …" if len(found) > 3 else "")
             raise Conflict(f"{ref} could be {len(found)} memories ({shown}); give more of the id")
         return found[0] if found else ref
-
-
-def _holds_store(data: Path) -> bool:
-    # A store elsewhere, named by a setting, is not in the folder at all.
-    named = os.environ.get("COMMONPLACE_STORE") or os.environ.get("COMMONPLACE_STORES")
-    elsewhere = bool(named) or (data / "commonplace.toml").exists()
-    return elsewhere or (data / "commonplace.db").exists()
 
 
 def _require_store(url: str) -> None:
