@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 from commonplace.cli import FAILURE, OK
 from commonplace.cli.support.command import Answer, Commands, Session, option
+from commonplace.cli.support.interruption import RUN_AGAIN, report_interrupt
 from commonplace.cli.support.output import plural
 from commonplace.cli.support.progress import ProgressBar
 from commonplace.cli.support.tables import Table
+
+if TYPE_CHECKING:
+    from commonplace.conformance import ConformanceRun
 
 commands = Commands()
 
@@ -30,7 +35,9 @@ def conformance(
     """
     import asyncio
 
-    found = asyncio.run(_conformance(run, store))
+    progress = _Progress()
+    with report_interrupt(progress.stopped):
+        found = asyncio.run(_conformance(run, store, progress))
     rows = [[each["scenario"].replace("_", " "), each["result"], each.get("why", "")] for each in found["scenarios"]]
     counts = f"{found['passed']} of {plural(len(rows), 'scenario')} pass on {found['store']}, as a {found['role']}"
     if found["skipped"]:
@@ -39,7 +46,23 @@ def conformance(
     return Answer(found, table, exit_code=FAILURE if found["failed"] else OK)
 
 
-async def _conformance(run: Session, url: str) -> dict[str, Any]:
+@dataclass(slots=True)
+class _Progress:
+    """How far a run is that may be stopped."""
+
+    tried: ConformanceRun | None = None
+    done: int = 0
+
+    def stopped(self) -> str:
+        from commonplace.conformance import SCENARIOS
+
+        after = f" after {self.done} of {plural(len(SCENARIOS), 'scenario')}: "
+        if self.tried is not None and self.tried.left:
+            return f"{after}what the last one wrote is not all deleted ({self.tried.left}); {RUN_AGAIN} for all of them"
+        return f"{after}what they wrote is deleted again; {RUN_AGAIN} for all of them"
+
+
+async def _conformance(run: Session, url: str, sofar: _Progress) -> dict[str, Any]:
     from commonplace import config as configuration
     from commonplace.conformance import SCENARIOS, open_run
     from commonplace.embedders.registry import open_embedder
@@ -52,10 +75,11 @@ async def _conformance(run: Session, url: str) -> dict[str, Any]:
     settings = StoreSettings(config.index_mb, config.data, embed, config.routing.timeout)
     outcomes = []
     with ProgressBar(f"trying {shown_url(url)}") as progress:
-        tried = await open_run(url, settings, embedder)
+        tried = sofar.tried = await open_run(url, settings, embedder)
         try:
             for done, scenario in enumerate(SCENARIOS, 1):
                 outcomes.append((await tried.run(scenario)).document())
+                sofar.done = done
                 progress(done, len(SCENARIOS))
         finally:
             await tried.close()

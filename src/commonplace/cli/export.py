@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from commonplace.cli.support import output
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, option
+from commonplace.cli.support.interruption import RUN_AGAIN, report_interrupt
 from commonplace.cli.support.output import plural, size
 from commonplace.cli.support.progress import ProgressBar
 from commonplace.wire.durable import sync_file, sync_folder
@@ -41,7 +42,8 @@ def export(
     if target is not None and target.exists() and not force:
         raise Conflict(f"{target} is there already; name another file, or replace it with --force")
     # Not `run.memory.agent_id`: COMMONPLACE_AGENT says who writes, and must not narrow an export unnoticed.
-    counts, left_out = run(_write(run, target, run.agent, user))
+    with report_interrupt(lambda: _stopped(target)):
+        counts, left_out = run(_write(run, target, run.agent, user))
     what = ", ".join(plural(counts[kind], word) for kind, word in _WORDS.items() if counts[kind])
     shown = f"exported {what or 'nothing'}"
     remarks = [_left_out(left_out)] if left_out else []
@@ -58,6 +60,13 @@ def export(
 
 
 _WORDS = {"memory": "memory", "version": "version", "statement": "statement", "palace": "palace"}
+
+
+def _stopped(target: Path | None) -> str:
+    if target is None:
+        return f": what was written is not whole, and `import` refuses it; nothing is lost: {RUN_AGAIN}"
+    as_before = "is as it was" if target.exists() else "was not written"
+    return f": {target} {as_before}, and nothing is lost; {RUN_AGAIN}"
 
 
 def _left_out(agents: int) -> str:

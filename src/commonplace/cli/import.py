@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from commonplace.cli.support import options, output
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, argument, option
+from commonplace.cli.support.interruption import RUN_AGAIN, report_interrupt
 from commonplace.cli.support.output import plural
 from commonplace.cli.support.progress import ProgressBar
 from commonplace.wire.errors import Fault, ValidationError
@@ -52,12 +53,13 @@ def import_(
     given = _Options(format, user, approval, skip_broken, restore_erased, dry_run)
     reports: list[ImportReport] = []
     for path in files:
+        # Of one that is refused nothing is here, and all of those before it.
+        before = ", ".join(str(each) for each in files[: len(reports)]) if not dry_run else ""
+        earlier = f"; {before} had been imported before it" if before else ""
         try:
-            reports.append(run(_import(run, path, given)))
+            reports.append(_import(run, path, given, earlier))
         except Fault as fault:
-            if reports and not dry_run:  # nothing of this one is here, and all of those
-                before = ", ".join(str(each) for each in files[: len(reports)])
-                fault.message += f"; {before} had been imported before it"
+            fault.message += earlier
             raise
     documents = [{"file": str(path), **report.document()} for path, report in zip(files, reports, strict=True)]
     return Answer({"files": documents}, lambda: _show(files, reports), run.warnings)
@@ -73,25 +75,42 @@ class _Options:
     dry_run: bool
 
 
-async def _import(run: Session, path: Path, given: _Options) -> ImportReport:
+def _import(run: Session, path: Path, given: _Options, earlier: str) -> ImportReport:
     import tempfile
 
-    with tempfile.TemporaryDirectory() as folder, ProgressBar("importing") as progress:
+    bar = ProgressBar("importing")
+    with (
+        report_interrupt(lambda: _stopped(path, bar.percent, given.dry_run) + earlier),
+        tempfile.TemporaryDirectory() as folder,
+        bar as progress,
+    ):
         try:
-            return await _import_path(run, path, Path(folder), given, progress)
+            return run(_import_path(run, path, _source(path, Path(folder)), given, progress))
         except OSError as error:
             raise ValidationError(f"cannot read {path}: {error.strerror or error}", field="file") from error
 
 
-async def _import_path(run: Session, path: Path, folder: Path, given: _Options, progress: ProgressBar) -> ImportReport:
-    from commonplace.transfer.import_file import import_export, is_export, spool
-    from commonplace.transfer.import_source import Target, detect, import_source
+def _stopped(path: Path, percent: int, dry_run: bool) -> str:
+    if dry_run:
+        return ": nothing was changed"
+    again = f"{RUN_AGAIN} for the rest, which leaves alone what is here already"
+    return f" at about {percent} % of {path}: what was imported is kept, and nothing is lost; {again}"
 
-    piped = str(path) == "-"
+
+def _source(path: Path, folder: Path) -> Path:
+    """What is to be read. A pipe is waited for here, outside of the loop, where the first Ctrl-C is heard."""
+    from commonplace.transfer.import_file import spool
+
     try:
-        source = spool(sys.stdin.buffer, folder) if piped else path.expanduser()
+        return spool(sys.stdin.buffer, folder) if str(path) == "-" else path.expanduser()
     except RuntimeError:
         raise ValidationError(f"cannot read {path}: there is no home folder of that user", field="file") from None
+
+
+async def _import_path(run: Session, path: Path, source: Path, given: _Options, progress: ProgressBar) -> ImportReport:
+    from commonplace.transfer.import_file import import_export, is_export
+    from commonplace.transfer.import_source import Target, detect, import_source
+
     if source.is_dir() and given.format == "commonplace":
         raise ValidationError(f"{path} is a folder, and an export of ours is a file: name that", field="file")
     if not source.is_dir():

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from commonplace.cli.support import options, output
 from commonplace.cli.support.command import OPERATOR, Answer, Commands, Session, option
+from commonplace.cli.support.interruption import RUN_AGAIN, report_interrupt
 from commonplace.cli.support.output import plural
 from commonplace.cli.support.progress import ProgressBar
 from commonplace.cli.support.tables import Table
@@ -36,30 +37,38 @@ def migrate(
     """
     import asyncio
 
-    return asyncio.run(_migrate(run, source, target, dry_run, yes))
-
-
-async def _migrate(run: Session, source: str, target: str, dry_run: bool, yes: bool) -> Answer:
     from commonplace.transfer.migrate import StoreMove
     from commonplace.wire.shown_urls import shown_url
 
-    move = StoreMove(source, target)
-    try:
-        report = await move.report()
-        if dry_run:
-            return Answer(report.document(), lambda: _show(report.fidelity, f"would copy {_amounts(report.counts)}"))
-        if not run.as_json:  # whose one document has it
-            _show(report.fidelity, None)
-            sys.stdout.flush()  # what is said first is to be read also of a run that is killed
-        if not yes and run.interactive:
-            output.confirm(f"copy {_amounts(report.counts)} to {shown_url(move.target_url)}?")
-        with ProgressBar("copying") as progress:
-            done = await move.run(OPERATOR, report, progress)
-    finally:
-        await move.close()
+    bar: ProgressBar | None = None
+    # The question is asked between two pieces of work: in one the loop would keep the first Ctrl-C from being heard.
+    with asyncio.Runner() as runner, report_interrupt(lambda: _stopped(bar)):
+        move = StoreMove(source, target)
+        try:
+            report = runner.run(move.report())
+            if dry_run:
+                would = f"would copy {_amounts(report.counts)}"
+                return Answer(report.document(), lambda: _show(report.fidelity, would))
+            if not run.as_json:  # whose one document has it
+                _show(report.fidelity, None)
+                sys.stdout.flush()  # what is said first is to be read also of a run that is killed
+            if not yes and run.interactive:
+                output.confirm(f"copy {_amounts(report.counts)} to {shown_url(move.target_url)}?")
+            with ProgressBar("copying") as bar:
+                done = runner.run(move.run(OPERATOR, report, bar))
+        finally:
+            runner.run(move.close())
     on = " (went on where it had stopped)" if done.done and done.done["resumed"] else ""
     said = f"copied {_amounts(done.counts)} to {shown_url(move.target_url)}{on}; both stores hold the same"
     return Answer(done.document(), said, [f"the store in {shown_url(move.source_url)} is as it was"])
+
+
+def _stopped(bar: ProgressBar | None) -> str:
+    """`bar` is None until the copying begins."""
+    if bar is None:
+        return ": nothing was copied, and the source is as it was"
+    so_far = "what was copied is kept, and the source is as it was"
+    return f" at about {bar.percent} %: {so_far}; {RUN_AGAIN}, and it goes on where it was"
 
 
 def _show(rows: list[dict[str, str]], last: str | None) -> None:

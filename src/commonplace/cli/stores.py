@@ -6,6 +6,7 @@ from typing import Annotated
 
 from commonplace.cli import FAILURE
 from commonplace.cli.support.command import WHOLE_STORE, Answer, Commands, Session, argument
+from commonplace.cli.support.interruption import RUN_AGAIN, report_interrupt
 from commonplace.cli.support.output import Document, plural
 from commonplace.cli.support.progress import ProgressBar
 from commonplace.cli.support.tables import Table
@@ -33,7 +34,8 @@ def stores(
         return _listed(run(run.memory.stores()))
     if action != "resync" or name is None:
         raise ValidationError("write `commonplace stores`, or `commonplace stores resync NAME`", field="action")
-    with ProgressBar(f"comparing {name}") as progress:
+    bar = ProgressBar(f"comparing {name}")
+    with report_interrupt(lambda: _stopped(name, bar.percent)), bar as progress:
         done = run(run.memory.resync(name, progress=progress))
     said = f"{name} was sent {plural(done['sent'], 'memory')} and lost {plural(done['deleted'], 'memory')}; "
     if done["equal"]:
@@ -53,6 +55,10 @@ def stores(
     said += f"they still differ ({done['memories']:,} and {done['copies']:,}): something was written meanwhile, or was "
     said += "not taken, and then `commonplace stores` shows why; repeat it"
     return Answer(done, said, exit_code=FAILURE)
+
+
+def _stopped(name: str, percent: int) -> str:
+    return f" at about {percent} %: what {name} was sent stays there, and nothing is lost; {RUN_AGAIN}"
 
 
 def _listed(found: list[Document]) -> Answer:

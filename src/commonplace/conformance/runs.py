@@ -48,6 +48,7 @@ class ConformanceRun:
     def __init__(self, engine: Engine, store: Store, clock: FakeClock, name: str) -> None:
         self.engine, self.store, self.clock, self.name = engine, store, clock, name
         self.role = "primary" if isinstance(store, Primary) else "replica"
+        self.left = ""  # why not all is deleted of a scenario that was stopped
         self._who = Principal(tenant=f"conformance-{uuid4().hex[:12]}")
 
     async def run(self, scenario: Scenario) -> Outcome:
@@ -55,7 +56,13 @@ class ConformanceRun:
         if missing and self.role == "primary":
             return Outcome(scenario.name, "skip", f"it does not declare {', '.join(missing)}")
         subject = self._subject()
-        why = await _failure(scenario.run(subject))
+        try:
+            why = await _failure(scenario.run(subject))
+        except BaseException:  # whoever stops it does not want its memories kept, either
+            self.left = "that was stopped, too"
+            await _failure(self._clear(subject.agent))
+            self.left = await _failure(self._clear(subject.agent))  # what was being written has arrived by now
+            raise
         left = await _failure(self._clear(subject.agent))
         reasons = "; ".join(filter(None, (why, left)))
         return Outcome(scenario.name, "fail" if reasons else "pass", reasons)

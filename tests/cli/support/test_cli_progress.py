@@ -69,6 +69,21 @@ def test_a_bar_within_another_takes_its_place(monkeypatch: pytest.MonkeyPatch) -
     assert progress._begun == []
 
 
+def test_work_within_a_bar_that_knows_how_far_it_is_leaves_it_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = impatient_screen(monkeypatch)
+
+    async def measured(bar: progress.ProgressBar) -> None:
+        bar(1, 4)
+        while "25%" not in screen.getvalue():
+            await asyncio.sleep(0)
+
+    with Session(None, None) as run, progress.ProgressBar("comparing") as bar:
+        run(measured(bar))
+        run._runner.close()
+    assert "comparing" in screen.getvalue()
+    assert "working" not in screen.getvalue()
+
+
 @pytest.mark.parametrize("terminal", [True, False])
 def test_work_without_an_end_has_no_bar(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
     monkeypatch.setattr("sys.stderr", Terminal() if terminal else io.StringIO())

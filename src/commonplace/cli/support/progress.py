@@ -15,6 +15,11 @@ PATIENCE_SECONDS = 2.0
 _begun: list[ProgressBar] = []
 
 
+def is_begun() -> bool:
+    """Whether someone who watches is shown a bar, or will be."""
+    return bool(_begun)
+
+
 class ProgressBar:
     """Call it with (done, total); it may be called from any thread. Until it is, it moves without a measure.
 
@@ -33,6 +38,11 @@ class ProgressBar:
         with self._lock:
             self._done, self._total = done, total
             self._update()
+
+    @property
+    def percent(self) -> int:
+        with self._lock:
+            return min(100, 100 * self._done // self._total) if self._total else 0
 
     def __enter__(self) -> ProgressBar:
         if sys.stderr.isatty():

@@ -84,13 +84,14 @@ class Session:
         return not self.as_json and sys.stdin.isatty() and sys.stderr.isatty()
 
     def __call__(self, work: Coroutine[Any, Any, T], *, endless: bool = False) -> T:
-        """`endless` work shows no bar, however long it takes."""
+        """`endless` work shows no bar, however long it takes. Nor does what is within another bar: that one knows how
+        far it is."""
+        from commonplace.cli.support.progress import ProgressBar, is_begun
+
         self._asked = True
         reported = self._reported(work) if "memory" in self.__dict__ else work
-        if endless or not sys.stderr.isatty():
+        if endless or is_begun() or not sys.stderr.isatty():
             return self._runner.run(reported)
-        from commonplace.cli.support.progress import ProgressBar
-
         with ProgressBar("working"):
             return self._runner.run(reported)
 
