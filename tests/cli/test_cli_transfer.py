@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import json
+import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -108,6 +110,39 @@ def test_a_file_that_is_there_is_not_replaced_unasked(cli: Cli, remember: Callab
     assert (refused.code, file.read_text()) == (1, "precious")
     assert "--force" in refused.err
     assert cli("export", "-o", str(file), "--force").code == 0
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+@pytest.mark.parametrize("kind", ["folder", "pipe", "nothing"])
+def test_an_export_takes_the_place_of_files_alone(
+    cli: Cli, remember: Callable[..., str], tmp_path: Path, kind: str, force: list[str]
+) -> None:
+    """Whoever may write everywhere would put a file in the place of a device."""
+    remember("one")
+    place = tmp_path / kind
+    if kind == "folder":
+        place.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(place)
+    refused = cli("export", "-o", "" if kind == "nothing" else str(place), *force)
+    said = {"folder": "is a folder; name a file in it", "pipe": "is no file; leave -o out", "nothing": "names no file"}
+    assert refused.code == 1
+    assert said[kind] in refused.err
+    assert kind == "nothing" or place.is_dir() or place.is_fifo()
+
+
+def test_a_disk_that_is_full_is_a_failure_and_no_mistake(
+    cli: Cli, remember: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember("one")
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("commonplace.cli.export.sync_file", full)
+    failed = cli("export", "-o", str(tmp_path / "x.jsonl"))
+    assert (failed.code, "No space left on device; free some space" in failed.err) == (2, True)
+    assert list(tmp_path.glob("*.jsonl*")) == []
 
 
 def test_a_place_that_cannot_be_written_is_said(cli: Cli, remember: Callable[..., str], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from commonplace.cli.support.interruption import RUN_AGAIN, report_interrupt
 from commonplace.cli.support.output import plural, size
 from commonplace.cli.support.progress import ProgressBar
 from commonplace.wire.durable import sync_file, sync_folder
-from commonplace.wire.errors import Conflict, ValidationError
+from commonplace.wire.errors import Conflict, Unavailable, ValidationError
 
 commands = Commands()
 
@@ -39,8 +40,8 @@ def export(
     if file is None and run.as_json:
         raise ValidationError("the export itself would be on stdout: name a file with -o for --json", field="output")
     target = None if file is None or str(file) == "-" else file.expanduser()
-    if target is not None and target.exists() and not force:
-        raise Conflict(f"{target} is there already; name another file, or replace it with --force")
+    if target is not None:
+        _check_target(target, force)
     # Not `run.memory.agent_id`: COMMONPLACE_AGENT says who writes, and must not narrow an export unnoticed.
     with report_interrupt(lambda: _stopped(target)):
         counts, left_out = run(_write(run, target, run.agent, user))
@@ -60,6 +61,18 @@ def export(
 
 
 _WORDS = {"memory": "memory", "version": "version", "statement": "statement", "palace": "palace"}
+
+
+def _check_target(target: Path, force: bool) -> None:
+    """Only a file is replaced, and only where that is asked for: root could put one in the place of a device."""
+    if target == Path():
+        raise ValidationError("--output names no file; give one, or leave -o out for stdout", field="output")
+    if target.is_dir():
+        raise ValidationError(f"{target} is a folder; name a file in it", field="output")
+    if target.exists() and not target.is_file():
+        raise ValidationError(f"{target} is no file; leave -o out and redirect stdout to it", field="output")
+    if target.exists() and not force:
+        raise Conflict(f"{target} is there already; name another file, or replace it with --force")
 
 
 def _stopped(target: Path | None) -> str:
@@ -97,6 +110,8 @@ async def _write(run: Session, target: Path | None, agent: str | None, user: str
             beside.replace(target)
             sync_folder(target.parent)
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise Unavailable(f"cannot write {target}: {error.strerror}", hint="free some space first") from error
             raise ValidationError(f"cannot write {target}: {error.strerror or error}", field="output") from error
         finally:
             beside.unlink(missing_ok=True)
