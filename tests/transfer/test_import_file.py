@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 from odd_values import ODD, altered, places
-from transfer_scenarios import WHO, exported
+from transfer_scenarios import WHO, export_of, exported
 
 from commonplace.engine import Forget
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import FakeClock, Subject, open_subject
+from commonplace.transfer import records
 from commonplace.transfer.import_file import import_export, is_export
 from commonplace.transfer.report import ImportRefused
-from commonplace.wire.record import Principal
+from commonplace.wire.record import Memory, Principal
 
 Save = Callable[..., Path]
 Elsewhere = tuple[Subject, Callable[[Any], Any]]
@@ -395,3 +396,71 @@ def test_a_dry_run_under_rules_says_the_same_and_notes_nothing(
         "the policy 'no-food' refuses this statement",
     }
     assert len(wait(other.engine.ledger.entries(WHO, operation="policy_reject"))) > 0
+
+
+ONE, TWO, THREE, FOUR = (f"01977947-3800-729e-a907-e5e26cc7190{n}" for n in range(4))
+
+
+def _archived(id: str, into: str | None, **more: Any) -> Memory:
+    return Memory(
+        id, "", "agent", "semantic", f"fact {id[-1]}", created_at=5, updated_at=5, status="archived",
+        merged_into=into, **more,
+    )  # fmt: skip
+
+
+def file_of(*memories: Memory) -> bytes:
+    return export_of(*(records.memory_document([memory]) for memory in memories))
+
+
+@pytest.mark.parametrize(
+    ("into", "broken"),
+    [
+        ({ONE: ONE, FOUR: None}, [2]),
+        ({ONE: TWO, TWO: ONE, FOUR: None}, [2, 3]),
+        ({FOUR: ONE, ONE: TWO, TWO: THREE, THREE: ONE}, [3, 4, 5]),
+        ({ONE: TWO, TWO: THREE, THREE: ONE, FOUR: ONE}, [2, 3, 4]),
+        ({ONE: TWO, TWO: THREE, THREE: None, FOUR: THREE}, []),
+        ({THREE: None, TWO: THREE, ONE: TWO, FOUR: "01977947-3800-729e-a907-e5e26cc7190a"}, []),
+    ],
+    ids=["itself", "two", "three after one that leads there", "three before it", "no circle", "nor this"],
+)
+def test_what_became_part_of_itself_is_broken(
+    elsewhere: Elsewhere, save: Save, into: dict[str, str | None], broken: list[int]
+) -> None:
+    """Also in a circle of several: no undo could take them apart again."""
+    other, wait = elsewhere
+    path = save(file_of(*(_archived(id, each) for id, each in into.items())))
+    if broken:
+        with pytest.raises(ImportRefused, match=f"line {broken[0]}: it (says|became).* part of it"):
+            wait(import_export(other.engine, WHO, path))
+    for dry_run in (True, False):
+        report = wait(import_export(other.engine, WHO, path, skip_broken=True, dry_run=dry_run))
+        told = [each.where for each in report.broken if "part of it" in each.reason]
+        assert told == [f"line {number}" for number in broken]
+        assert (report.written["memory"], reasons(report)) == (len(into) - len(broken), {})
+    taken = [id for line, id in enumerate(into, start=2) if line not in broken]
+    assert sorted(m.id for m in wait(other.store.get("local", list(into)))) == sorted(taken)
+
+
+def test_a_circle_with_what_is_here_is_left_out(elsewhere: Elsewhere, save: Save) -> None:
+    other, wait = elsewhere
+    wait(import_export(other.engine, WHO, save(file_of(_archived(THREE, ONE)))))
+    path = save(file_of(_archived(ONE, TWO), _archived(TWO, THREE)))
+    report = wait(import_export(other.engine, WHO, path))
+    assert reasons(report) == {"it became part of a memory that became part of it": 1}
+    assert report.written["memory"] == 1
+
+
+def test_memories_that_were_merged_one_way_and_then_the_other_come_along(
+    subject: Subject, run: Any, elsewhere: Elsewhere, save: Save
+) -> None:
+    """Each was part of the other once, and is not any more."""
+    other, wait = elsewhere
+    wait(other.forget(*[m.id for m in wait(other.list("bob"))], agent="bob", hard_delete=True))
+    one, two = run(subject.remember("one")), run(subject.remember("two"))
+    for kept, lost in ((one, two), (two, one)):
+        run(subject.merge(kept, lost))
+        run(subject.engine.undo(WHO, [lost]))
+    data = run(exported(subject))
+    assert wait(import_export(other.engine, WHO, save(data))).written["memory"] == 2
+    assert wait(exported(other)) == data

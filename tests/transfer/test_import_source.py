@@ -144,6 +144,23 @@ def test_a_number_beyond_all_numbers_does_not_take_others_along(
     assert report.left_out.counts == {"it holds a number that is beyond all numbers": 1}
 
 
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_what_is_too_long_for_a_field_is_left_out_with_a_reason(
+    subject: Subject, run: Any, tmp_path: Path, dry_run: bool
+) -> None:
+    path = tmp_path / "mem0.json"
+    odd = [{"user_id": "u" * 257}, {"agent_id": "a" * 257}, {"id": "i" * 4097}]
+    rows = [{"id": f"m{n}", "memory": f"fact {n}", **each} for n, each in enumerate([*odd, {"user_id": "u" * 256}])]
+    path.write_text(json.dumps(rows))
+    report = run(import_source(subject.engine, WHO, path, "mem0", HOME, dry_run=dry_run))
+    assert set(report.left_out.counts) == {
+        "user_id must have 1 to 256 characters, not 257",
+        "agent_id must have 1 to 256 characters, not 257",
+        "aliases must have 1 to 4,096 characters each, not 4,097",
+    }
+    assert report.written["memory"] == 1
+
+
 def test_half_a_character_in_a_relation_is_named_and_the_rest_is_taken(
     subject: Subject, run: Any, tmp_path: Path
 ) -> None:

@@ -51,6 +51,10 @@ from commonplace.engine.runs.refs import MemoryScope as MemoryScope
 from commonplace.engine.runs.run_notes import RunNote as RunNote
 from commonplace.engine.runs.runs import BACKENDS as BACKENDS, Run as Run, check_secrets as check_secrets
 from commonplace.engine.tokens import Token as Token, authenticate as authenticate
+from commonplace.engine.transfer.admission import (
+    MERGED_IN_A_CIRCLE as MERGED_IN_A_CIRCLE,
+    MERGED_INTO_ITSELF as MERGED_INTO_ITSELF,
+)
 from commonplace.engine.transfer.imports import Outcome as Outcome, stated_already as stated_already
 from commonplace.engine.transfer.migration import Migration as Migration
 from commonplace.engine.transfer.migration_marks import check_target as check_target, require_whole as require_whole

@@ -7,12 +7,12 @@ import hashlib
 import io
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from commonplace.engine import Engine, Outcome, Palace, Progress, Triple
+from commonplace.engine import MERGED_IN_A_CIRCLE, Engine, Outcome, Palace, Progress, Triple
 from commonplace.transfer import records
 from commonplace.transfer.report import Broken, ImportRefused, ImportReport
 from commonplace.wire.errors import Fault, ValidationError
@@ -28,8 +28,13 @@ _BATCH_CHARS = 1_000_000
 class ExportReader:
     """The records of a file with the number of their line; what is wrong is handed to `broken` and left out."""
 
-    def __init__(self, file: BinaryIO, broken: Callable[[Broken], None]) -> None:
-        self._file, self._broken = file, broken
+    def __init__(
+        self, file: BinaryIO, broken: Callable[[Broken], None], circular: Collection[int] | None = None
+    ) -> None:
+        """`circular` are lines that an earlier reading found: only at the end of the file are they known. Without them
+        this is that reading."""
+        self._file, self._broken, self._circular = file, broken, circular
+        self._survivors: dict[str, tuple[int, str]] = {}  # of those that became part of another, where and of which
         self.size = file.seek(0, io.SEEK_END)
         self.position = 0
 
@@ -52,6 +57,10 @@ class ExportReader:
                 else:
                     parsed = _parse(document)
                     _count(counts, parsed)
+                    if self._circular is not None and number in self._circular:
+                        raise ValidationError(MERGED_IN_A_CIRCLE)
+                    if self._circular is None and isinstance(parsed, list):
+                        self._note_survivor(number, parsed[-1])
                     yield number, parsed
             except Fault as fault:
                 self._broken(Broken(f"line {number}", fault.message))
@@ -61,6 +70,24 @@ class ExportReader:
             lines += 1
         if not ended:
             self._broken(Broken(f"line {lines + 1}", "the file ends without its manifest: part of it is missing"))
+
+    def _note_survivor(self, number: int, memory: Memory) -> None:
+        if memory.merged_into is not None:
+            self._survivors[memory.id] = (number, memory.merged_into)
+
+    def circular_lines(self) -> set[int]:
+        """Of memories that became part of each other in a circle: nobody could ever take them apart again."""
+        found: set[int] = set()
+        passed: dict[str, str] = {}  # each id, by the one the walk began at that came to it first
+        for start in self._survivors:
+            id = start
+            while id in self._survivors and id not in passed:
+                passed[id] = start
+                id = self._survivors[id][1]
+            while passed.get(id) == start and self._survivors[id][0] not in found:
+                found.add(self._survivors[id][0])
+                id = self._survivors[id][1]
+        return found
 
     def _check_manifest(self, number: int, said: dict[str, Any], digest: str, lines: int, counts: Counter[str]) -> None:
         if said.get("lines") != lines:
@@ -92,27 +119,31 @@ async def import_export(
     report = ImportReport("commonplace", dry_run)
     with source.open("rb") if isinstance(source, Path) else nullcontext(source) as file:
         # All of it at one go: a server has others to answer meanwhile.
-        await asyncio.to_thread(_read_through, ExportReader(file, report.add_broken))
+        circular = await asyncio.to_thread(_read_through, ExportReader(file, report.add_broken), report.add_broken)
         if report.broken_count and not skip_broken:
             raise ImportRefused(source.name if isinstance(source, Path) else "the body", report)
-        await _take_in(engine, who, file, report, restore_erased, progress)
+        await _take_in(engine, who, file, report, circular, restore_erased, progress)
     return report
 
 
-def _read_through(reader: ExportReader) -> None:
+def _read_through(reader: ExportReader, broken: Callable[[Broken], None]) -> set[int]:
     for _ in reader:
         pass
+    circular = reader.circular_lines()
+    for number in sorted(circular):
+        broken(Broken(f"line {number}", MERGED_IN_A_CIRCLE))
+    return circular
 
 
 async def _take_in(
-    engine: Engine, who: Principal, file: BinaryIO, report: ImportReport, restore_erased: bool,
-    progress: Progress | None,
+    engine: Engine, who: Principal, file: BinaryIO, report: ImportReport, circular: Collection[int],
+    restore_erased: bool, progress: Progress | None,
 ) -> None:  # fmt: skip
     dry_run = report.dry_run
     report.broken.clear()
     report.broken_count = 0
     erased = set() if restore_erased else await engine.imports.erased_ids(who)
-    reader = ExportReader(file, report.add_broken)
+    reader = ExportReader(file, report.add_broken, circular)
     batch: list[tuple[int, list[Memory]]] = []
     chars = 0
     ended: dict[str, int] = {}

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any
 
-from commonplace.engine import Palace, Triple
+from commonplace.engine import MERGED_INTO_ITSELF, Palace, Triple
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.metadata_fields import check_event_time
 from commonplace.wire.plain import MAX_DEPTH, MAX_INTEGER, check_json
@@ -103,6 +103,8 @@ def memory_versions(document: Document) -> list[Memory]:
         _check_provenance(kept, dict)
         _check_privacy(kept.get("privacy", {}))
         found.append(Memory(id, "", agent, **kept, version=number, **counted))
+    if any(version.merged_into == id for version in found):
+        raise ValidationError(MERGED_INTO_ITSELF, field="merged_into")
     if found[-1].status not in ("live", "archived"):
         raise ValidationError(f"its last version is {found[-1].status}, which nothing exports", field="status")
     return found

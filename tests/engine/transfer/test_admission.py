@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import commonplace.wire
+from commonplace.engine.types import BatchItem, Draft, Receipt
+from commonplace.stores.base import Entry, Transaction
 from commonplace.testing.subject import WHO, Subject
-from commonplace.wire.record import Memory
+from commonplace.wire.errors import ValidationError
+from commonplace.wire.record import MAX_ALIAS_CHARS, MAX_KIND_CHARS, MAX_NAME_CHARS, Memory
 
 FIRST = Memory(
     "01977947-3800-729e-a907-e5e26cc71904", "", "agent", "semantic", "Alice is in Oslo", created_at=5, updated_at=5
@@ -104,3 +110,101 @@ def test_a_rule_about_remembering_holds_for_a_change_too(subject: Subject, run: 
     brought(subject, run, FIRST)
     run(subject.engine.policies.replace(WHO, rule("remember", "reject", content="Bergen")))
     assert brought(subject, run, FIRST, CHANGED).reason == refused("update", "reject")
+
+
+#: What is no value of a field, wherever it comes from, and what just is.
+BOUNDS: list[tuple[str, Any, str | None]] = [
+    ("agent_id", "a" * 257, "agent_id must have 1 to 256 characters, not 257"),
+    ("agent_id", "a" * 256, None),
+    ("agent_id", "☃" * 256, None),
+    ("user_id", "", "user_id must have 1 to 256 characters, not 0"),
+    ("user_id", "u" * 257, "user_id must have 1 to 256 characters, not 257"),
+    ("user_id", "u" * 256, None),
+    ("kind", "k" * 129, "kind must have at most 128 characters, not 129"),
+    ("kind", "k" * 128, None),
+    ("session_id", "", "session_id must not be empty"),
+    ("session_id", "s" * 5000, None),
+    ("project", "", "project must not be empty"),
+    ("project", "p" * 5000, None),
+    ("aliases", [""], "aliases must have 1 to 4,096 characters each, not 0"),
+    ("aliases", ["x", "x" * 4097], "aliases must have 1 to 4,096 characters each, not 4,097"),
+    ("aliases", ["x" * 4096], None),
+    # No protocol has a bound for these: what is written by one must come back from a file.
+    ("title", "", None),
+    ("title", "t" * 300_000, None),
+    ("speaker", "s" * 5000, None),
+    ("entity_name", "e" * 5000, None),
+    ("source", "", None),
+    ("tags", ["", "t" * 5000], None),
+    ("supersedes", ["", "s" * 5000], None),
+]
+
+
+@pytest.mark.parametrize("way", ["remember", "batch", "dry run of a batch", "import", "dry run", "earlier version"])
+@pytest.mark.parametrize(("field", "value", "refusal"), BOUNDS, ids=lambda value: f"{value!s:.20}")
+def test_the_bounds_of_a_field_hold_however_it_comes_in(
+    subject: Subject, run: Any, way: str, field: str, value: Any, refusal: str | None
+) -> None:
+    memory = replace(FIRST, **{field: value})
+    if way in ("import", "dry run", "earlier version"):
+        agent = {"agent_id": memory.agent_id}
+        versions = (memory, replace(CHANGED, **agent)) if way == "earlier version" else (memory,)
+        done = brought(subject, run, *versions, dry_run=way == "dry run")
+        assert (done.result, done.reason) == ("left_out" if refusal else "written", refusal or "")
+        return
+    draft = Draft(**({"agent_id": "agent", "type": "semantic", "content": "Alice is in Oslo"} | {field: value}))
+    if way == "remember":
+        try:
+            run(subject.engine.remember(WHO, draft))
+            said = None
+        except ValidationError as fault:
+            said = fault.message
+    elif way == "batch":
+        (answer,) = run(subject.engine.remember_many(WHO, [BatchItem(draft)]))
+        said = None if isinstance(answer, Receipt) else answer.message
+    else:
+        answer = run(subject.engine.imports.preview_remember(WHO, BatchItem(draft)))
+        said = None if isinstance(answer, Receipt) else answer.message
+    assert said == refusal
+
+
+@pytest.mark.parametrize(("field", "value", "refusal"), BOUNDS, ids=lambda value: f"{value!s:.20}")
+def test_they_hold_for_a_change_and_what_was_kept_before_stays_changeable(
+    subject: Subject, run: Any, field: str, value: Any, refusal: str | None
+) -> None:
+    if field == "agent_id":
+        return  # which no change has
+    id = run(subject.remember("Alice is in Oslo"))
+
+    def change(memory: Memory) -> Memory:
+        return replace(memory, **{field: value})
+
+    if refusal is None:
+        run(subject.engine.update_with(WHO, "agent", id, change))
+    else:
+        with pytest.raises(ValidationError, match=refusal):
+            run(subject.engine.update_with(WHO, "agent", id, change))
+
+        def forge(tx: Transaction) -> None:
+            kept = tx.get(id)
+            assert kept is not None
+            tx.put(Entry(change(kept), None, b""))
+
+        run(subject.store.transact("local", forge))
+    run(subject.update(id, content="Alice is in Bergen"))
+    assert getattr(run(subject.get(id)), field) == value
+
+
+def load(name: str) -> Any:
+    return json.loads((Path(commonplace.wire.__path__[0]) / "schemas" / f"{name}.json").read_text("utf-8"))
+
+
+def test_no_protocol_takes_more_than_an_import() -> None:
+    """What any of them has kept can be exported and imported."""
+    remember = load("memorywire/operations/remember")["properties"]
+    store = load("amp/operations/store")["properties"]["record"]["properties"]
+    attestation = load("mrp/attestation-v1")["properties"]
+    assert {remember[name]["maxLength"] for name in ("agent_id", "user_id")} == {MAX_NAME_CHARS}
+    assert store["agent"]["maxLength"] == MAX_NAME_CHARS
+    assert store["type"]["maxLength"] == MAX_KIND_CHARS
+    assert max(store["id"]["maxLength"], attestation["id"]["maxLength"]) <= MAX_ALIAS_CHARS

@@ -10,7 +10,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Literal
 
-from commonplace.engine.checks import check_agent_name, check_expiry, memory_not_found
+from commonplace.engine.checks import check_agent_name, check_expiry, check_name_lengths, memory_not_found
 from commonplace.engine.core import IDEMPOTENCY, Core, StaleRead, yield_to_others
 from commonplace.engine.ledger import audit
 from commonplace.engine.ledger.rows import version_part
@@ -132,6 +132,7 @@ def check(core: Core, who: Principal, draft: Draft) -> None:
 def check_draft(core: Core, draft: Draft) -> None:
     """What can be wrong with a draft, whoever wrote it."""
     check_agent_name(draft.agent_id)
+    check_name_lengths(draft)
     _check_content(draft.content)
     check_expiry(draft.expires_at, core.clock())
     for event_time in (draft.event_time, draft.metadata.get("event_time")):
@@ -347,6 +348,7 @@ def write_next(tx: Transaction, who: Principal, current: Memory, entry: Entry, *
 def check_change(core: Core, current: Memory, changed: Memory) -> None:
     """What can be wrong with the next version of a memory."""
     _check_content(changed.content)
+    check_name_lengths(changed, current)
     if changed.expires_at != current.expires_at:
         check_expiry(changed.expires_at, core.clock())
     if (event_time := changed.metadata.get("event_time")) != current.metadata.get("event_time"):

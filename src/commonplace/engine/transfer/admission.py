@@ -3,9 +3,11 @@ what rules tell the ledger."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from commonplace.engine.checks import check_name_lengths
 from commonplace.engine.core import Core
 from commonplace.engine.governance.policies import without_audit
 from commonplace.engine.governance.rules import Operation
@@ -17,9 +19,14 @@ from commonplace.wire.canonical import is_uuid
 from commonplace.wire.errors import Conflict, Forbidden, ValidationError
 from commonplace.wire.record import Memory, Principal, replace_fields
 
+#: Why a memory is not taken that nobody could take apart again; an import says so of a file as a whole, too.
+MERGED_INTO_ITSELF = "it says that it became part of itself"
+MERGED_IN_A_CIRCLE = "it became part of a memory that became part of it"
 _CHANGED_HERE = "a memory with this id is here and says something else; forget that one first, or keep it"
 _DRAFTED = tuple(name for name in Draft.__slots__ if name not in ("embedding", "created_at"))
 _READABLE = ("live", "archived")
+_NONE: Mapping[str, str | None] = MappingProxyType({})
+_MAX_SURVIVORS = 100  # that are followed: each costs a reading, and of a file alone every circle is found before
 
 
 @dataclass(slots=True, frozen=True)
@@ -31,19 +38,23 @@ class Admitted:
     labels: tuple[str, ...]
 
 
-async def admit_history(core: Core, who: Principal, versions: Sequence[Memory]) -> Admitted:
-    """Conflict where the memory is here and neither history continues the other."""
+async def admit_history(
+    core: Core, who: Principal, versions: Sequence[Memory], survivors: Mapping[str, str | None] = _NONE
+) -> Admitted:
+    """Conflict where the memory is here and neither history continues the other. `survivors` are what others, admitted
+    with it and not written yet, became part of."""
     last = versions[-1]
     core.require(who, last.agent_id, "admin")
     if not is_uuid(last.id) or any(v.id != last.id or v.agent_id != last.agent_id for v in versions):
         raise ValidationError("its versions must have one id, which is a UUID, and one agent_id")
     if expired(last, core.clock()):
         raise ValidationError("it has expired", field="expires_at")
-    await _check_survivors(core, who, versions)
+    await _check_survivors(core, who, versions, survivors)
     core.check_names(id=last.aliases)
     check_draft(core, Draft(**{name: getattr(last, name) for name in _DRAFTED}))
     clean, labels = list[Memory](), list[str]()
     for version in versions:
+        check_name_lengths(version)
         each, found = await core.redactor.redact_record_async(replace_fields(version, tenant=who.tenant))
         clean.append(each)
         labels += found
@@ -56,14 +67,28 @@ async def admit_history(core: Core, who: Principal, versions: Sequence[Memory]) 
     return Admitted(kept, min(len(here), len(clean)), tuple(dict.fromkeys(labels)))
 
 
-async def _check_survivors(core: Core, who: Principal, versions: Sequence[Memory]) -> None:
+async def _check_survivors(
+    core: Core, who: Principal, versions: Sequence[Memory], survivors: Mapping[str, str | None]
+) -> None:
     """Memories are merged within an agent, and what is done to one reaches those it was merged with."""
-    into = {v.merged_into for v in versions if v.merged_into is not None}
+    last, into = versions[-1], {v.merged_into for v in versions if v.merged_into is not None}
     if not all(map(is_uuid, into)):
         raise ValidationError("merged_into must be a UUID", field="merged_into")
+    if last.id in into:
+        raise ValidationError(MERGED_INTO_ITSELF, field="merged_into")
     for memory in await core.primary.get(who.tenant, sorted(into)) if into else ():
-        if memory.agent_id != versions[-1].agent_id:
+        if memory.agent_id != last.agent_id:
             raise ValidationError("it says that it became part of another agent's memory", field="merged_into")
+    next_one = last.merged_into
+    for _ in range(_MAX_SURVIVORS):  # nobody could take a circle apart again
+        if next_one is None:
+            return
+        if next_one == last.id:
+            raise ValidationError(MERGED_IN_A_CIRCLE, field="merged_into")
+        if next_one in survivors:
+            next_one = survivors[next_one]
+        else:
+            next_one = next((m.merged_into for m in await core.primary.get(who.tenant, [next_one])), None)
 
 
 async def _check_common(core: Core, who: Principal, here: Sequence[Memory], there: Sequence[Memory]) -> None:

@@ -71,13 +71,15 @@ class Imports:
         """Each memory, all its versions or those that are missing here; what is right goes in though others are not."""
         outcomes: dict[int, Outcome] = {}
         ready: list[tuple[int, Admitted]] = []
+        survivors: dict[str, str | None] = {}
         gone = await self._still_erased(who, [versions[0].id for versions in histories], erased)
         for i, versions in enumerate(histories):
             try:
                 if versions[0].id in gone:
                     raise Conflict(_ERASED_HERE)
                 with without_audit() if dry_run else nullcontext():
-                    ready.append((i, await admit_history(self._core, who, versions)))
+                    ready.append((i, await admit_history(self._core, who, versions, survivors)))
+                survivors[versions[-1].id] = versions[-1].merged_into
             except Fault as fault:
                 outcomes[i] = Outcome("left_out", fault.message)
         for batch in [ready] if not dry_run else [[each] for each in ready]:
