@@ -8,11 +8,13 @@ import io
 import json
 import os
 import stat
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from foreign_files import EVERY
 
 from commonplace.engine.core import SYSTEM
 from commonplace.engine.transfer.migration_marks import MIGRATION, SOURCE
@@ -161,18 +163,20 @@ def test_through_a_pipe(
     cli("export", "-o", str(file))
 
     class Pipe(io.StringIO):
-        buffer = io.BytesIO(file.read_bytes())
+        buffer: io.BytesIO
 
     from commonplace.cli import main
 
-    monkeypatch.setattr("sys.stdin", Pipe())
-    assert main(("import", "-", "--data", str(tmp_path / "there"))) == 0
+    for number, format in enumerate(((), ("--format", "commonplace"))):
+        Pipe.buffer = io.BytesIO(file.read_bytes())
+        monkeypatch.setattr("sys.stdin", Pipe())
+        assert main(("import", "-", *format, "--data", str(tmp_path / f"there{number}"))) == 0
 
 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("", "the file ends without its manifest"),
+        ("", "x.jsonl is empty: name the file that holds the memories, or export it again"),
         ("hello\n", "x.jsonl is of no known format; there are commonplace, amp, chatgpt"),
     ],
 )
@@ -194,6 +198,82 @@ def test_a_format_that_was_named_is_believed(cli: Cli, tmp_path: Path) -> None:
     unknown = cli("import", str(file), "--format", "word")
     assert unknown.code == 1
     assert "--format takes auto, commonplace, amp" in unknown.err
+
+
+CONVERSATION = [{"title": "Tea", "mapping": {}, "conversation_id": "c"}]
+DRAWER = {"format_version": 2, "content": "Bees", "drawer_type": "UserFact", "content_hash": "ab"}
+HEADER = {"record": "header", "format": "commonplace-export", "version": 2, "scope": {}}
+
+
+@pytest.mark.parametrize(
+    ("content", "format", "says"),
+    [
+        *(("", format, "is empty") for format in ("commonplace", "chatgpt", "mem0", "markdown", "amp", "trusty")),
+        ("[]", "chatgpt", "x.json holds nothing that could be imported"),
+        ("[]", "claude", "x.json holds nothing that could be imported"),
+        ('{"results": []}', "mem0", "export it again where it is from, or name another file"),
+        ("\n", "server-memory", "holds nothing that could be imported"),
+        ("hello", "markdown", "holds nothing that could be imported"),
+        (HEADER, "auto", "is of version 2 of the format, and 1 is the only one known here: upgrade Commonplace"),
+        (DRAWER, "auto", "is of version 2 of the export, and 1 is known here: upgrade Commonplace"),
+        (CONVERSATION, "mem0", "x.json is not of the format mem0 but of chatgpt: leave --format out"),
+        (CONVERSATION, "claude", "not of the format claude but of chatgpt"),
+        (CONVERSATION, "markdown", "not of the format markdown but of chatgpt"),
+        (CONVERSATION, "amp", "not of the format amp but of chatgpt"),
+        (CONVERSATION, "server-memory", "not of the format server-memory but of chatgpt"),
+        (CONVERSATION, "trusty", "not of the format trusty but of chatgpt"),
+        (CONVERSATION, "commonplace", "not of the format commonplace but of chatgpt"),
+        (
+            {"type": "entity", "name": "Al", "entityType": "x"},
+            "chatgpt",
+            "not of the format chatgpt but of server-memory",
+        ),
+        (HEADER, "commonplace", "is of version 2 of the format, and 1 is the only one known here: upgrade Commonplace"),
+        (HEADER, "mem0", "not of the format mem0 but of commonplace: leave --format out"),
+    ],
+)
+@pytest.mark.parametrize("skip", [False, True])
+def test_a_file_with_nothing_of_the_format_is_refused_in_a_sentence(
+    cli: Cli, tmp_path: Path, content: Any, format: str, says: str, skip: bool
+) -> None:
+    file = tmp_path / "x.json"
+    file.write_text(content if isinstance(content, str) else json.dumps(content))
+    done = cli("import", str(file), "--format", format, *(["--skip-broken"] if skip else []))
+    assert "Traceback" not in done.err
+    assert says in done.err
+    assert done.code == (0 if skip and "of version 2" in says else 1)  # a broken line is what one may skip
+    assert cli("list", "--json").json["memories"] == []
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+@pytest.mark.parametrize("format", ["commonplace", *EVERY])
+def test_a_file_is_taken_in_by_the_name_of_its_own_format(
+    cli: Cli, remember: Callable[..., str], tmp_path: Path, format: str, dry_run: bool
+) -> None:
+    if format == "commonplace":
+        remember("Alice likes tea")
+        file, memories = tmp_path / "all.jsonl", 1
+        assert cli("export", "-o", str(file)).code == 0
+    else:
+        file, memories = EVERY[format][0](tmp_path), EVERY[format][1]
+    options = ["--data", str(tmp_path / "there"), "--json", *(["--dry-run"] if dry_run else [])]
+    done = cli("import", "--format", format.replace("_", "-"), str(file), *options)
+    assert (done.code, done.json["files"][0]["written"]["memory"]) == (0, memories), done.err
+
+
+def test_a_zip_of_another_product_than_was_named(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "chatgpt.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("user.json", "{}")
+        archive.writestr("conversations.json", json.dumps(CONVERSATION))
+    refused = cli("import", str(file), "--format", "mem0")
+    assert refused.code == 1
+    assert "chatgpt.zip is not of the format mem0 but of chatgpt: leave --format out, or give chatgpt" in refused.err
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("user.json", "{}")
+        archive.writestr("conversations.json", "[]")
+    refused = cli("import", str(file), "--format", "chatgpt")
+    assert (refused.code, "chatgpt.zip holds nothing that could be imported" in refused.err) == (1, True)
 
 
 MEMORIES = """{"type":"entity","name":"Alice","entityType":"person","observations":["likes tea"]}
@@ -228,6 +308,18 @@ def test_a_folder_of_notes(cli: Cli, tmp_path: Path) -> None:
     done = cli("import", str(tmp_path / "notes"))
     assert done.out == "imported 1 memory\n"
     assert "left out 1: it is not Markdown (logo.png)" in done.err
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device"])
+def test_what_is_neither_a_file_nor_a_folder_is_refused_before_it_is_read(cli: Cli, tmp_path: Path, kind: str) -> None:
+    """The one would wait for ever, the other never ends."""
+    path = Path("/dev/zero")
+    if kind == "fifo":
+        path = tmp_path / "pipe"
+        os.mkfifo(path)
+    refused = cli("import", str(path))
+    assert refused.code == 1
+    assert f"{path} is neither a file nor a folder; `commonplace import -` reads an export of ours from" in refused.err
 
 
 def test_a_file_that_is_not_there(cli: Cli, tmp_path: Path) -> None:

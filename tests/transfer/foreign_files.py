@@ -185,7 +185,7 @@ def trusty(folder: Path) -> Path:
 #: Format, file, memories, statements, and how many things are left out.
 EVERY = {
     "chatgpt": (chatgpt, 6, 0, 7),
-    "claude": (claude, 7, 0, 4),
+    "claude": (claude, 7, 0, 6),
     "server_memory": (server_memory, 8, 2, 1),
     "mem0": (mem0, 2, 1, 2),
     "markdown": (markdown, 2, 0, 2),

@@ -72,6 +72,30 @@ def test_everything_comes_in_with_ids_and_times_and_what_does_not_is_said(
     assert run(subject.engine.ledger.verify(WHO)).problem is None
 
 
+def test_every_field_that_is_not_read_is_named_once_by_what_it_is_of(
+    subject: Subject, run: Any, tmp_path: Path
+) -> None:
+    conversations = [chatgpt_conversation(1), chatgpt_conversation(2)]
+    for each in conversations:
+        each["unheard_of"] = 1
+        for node in each["mapping"].values():
+            node["unheard_of"] = 1
+            message = node["message"] or {}
+            for part in (message, *(message.get(name, {}) for name in ("author", "content", "metadata"))):
+                part |= {"unheard_of": 1, "says_nothing": []}
+            message |= {"weight": 1.0}
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps(conversations))
+    report = run(import_source(subject.engine, WHO, path, "chatgpt", HOME))
+    assert report.written["memory"] == 6
+    named = {reason: what for reason, what in report.left_out.examples.items() if reason.startswith("fields of")}
+    assert named.pop("fields of messages that are not read") == ["unheard_of, weight"]
+    assert named == {
+        f"fields of {of} that are not read": ["unheard_of"]
+        for of in ("conversations", "nodes", "authors", "contents of messages", "metadata of messages")
+    }
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_a_second_import_writes_nothing(name: str, subject: Subject, run: Any, tmp_path: Path) -> None:
     make, memories, statements, _ = EVERY[name]

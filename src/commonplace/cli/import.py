@@ -109,14 +109,24 @@ def _source(path: Path, folder: Path) -> Path:
 
 async def _import_path(run: Session, path: Path, source: Path, given: _Options, progress: ProgressBar) -> ImportReport:
     from commonplace.transfer.import_file import import_export, is_export
-    from commonplace.transfer.import_source import Target, detect, import_source
+    from commonplace.transfer.import_source import Target, detect, import_source, refuse_other_format
 
+    if source.exists() and not source.is_file() and not source.is_dir():  # which may never begin, or never end
+        said = f"{path} is neither a file nor a folder; `commonplace import -` reads an export of ours from a pipe"
+        raise ValidationError(said, field="file")
     if source.is_dir() and given.format == "commonplace":
         raise ValidationError(f"{path} is a folder, and an export of ours is a file: name that", field="file")
     if not source.is_dir():
         with source.open("rb") as file:
-            ours = given.format == "commonplace" or (given.format == "auto" and is_export(file.read(400)))
-        if ours or (given.format == "auto" and source.stat().st_size == 0):
+            start = file.read(400)
+        if not start:
+            named = "stdin" if str(path) == "-" else path
+            raise ValidationError(
+                f"{named} is empty: name the file that holds the memories, or export it again", field="file"
+            )
+        if given.format == "commonplace":
+            refuse_other_format(source, given.format)
+        if given.format == "commonplace" or (given.format == "auto" and is_export(start)):
             if run.agent is not None or given.user is not None or given.approval:
                 raise ValidationError(
                     "an export of ours says itself whose memories it holds: leave --agent, --user and --approval out",

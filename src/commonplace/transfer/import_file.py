@@ -201,8 +201,8 @@ def _check_header(document: dict[str, Any]) -> None:
     version = document.get("version")
     if version != records.VERSION:
         raise ValidationError(
-            f"is of version {version} of the format, and {records.VERSION} is the only one known here; "
-            "a newer Commonplace may read it"
+            f"is of version {version} of the format, and {records.VERSION} is the only one known here: "
+            "upgrade Commonplace to import it"
         )
 
 

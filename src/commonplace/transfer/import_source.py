@@ -21,6 +21,7 @@ from commonplace.engine import (
     draft_document,
     stated_already,
 )
+from commonplace.transfer.import_file import is_export
 from commonplace.transfer.importers import importer, names
 from commonplace.transfer.importers.source import Item, LeftOut, Source, SourceMemory, SourceStatement, label
 from commonplace.transfer.report import Broken, BrokenFile, ImportRefused, ImportReport
@@ -28,6 +29,7 @@ from commonplace.wire.errors import Conflict, Fault, ValidationError
 from commonplace.wire.record import Memory, Principal
 
 DIALECT = "import"
+COMMONPLACE = "commonplace"  # the format of our own exports
 _BATCH = 128  # memories embedded and written together
 _BATCH_CHARS = 500_000
 _STATEMENTS = uuid.UUID("7a1c2f5e-6a53-5d0e-9f0b-8f1a5f3c2b10")
@@ -58,8 +60,38 @@ def detect(path: Path) -> str:
                 return name
     except BrokenFile as stop:
         raise ValidationError(f"{path.name}: {stop.broken}", field="file") from None
-    known = ", ".join(each.replace("_", "-") for each in names())
+    known = ", ".join(map(_option, names()))
     raise ValidationError(f"{path.name} is of no known format; there are commonplace, {known}", field="format")
+
+
+def refuse_other_format(path: Path, format: str) -> None:
+    """Says of what format a file is that was given as one which it is not; nothing where nobody knows it."""
+    source = Source(path)
+    try:
+        if not path.is_dir() and _is_ours(path):
+            if format == COMMONPLACE:
+                return
+            other = COMMONPLACE
+        elif format != COMMONPLACE and importer(format).matches(source):
+            return
+        else:
+            other = _option(detect(path))
+    except (BrokenFile, ValidationError):
+        return
+    raise ValidationError(
+        f"{path.name} is not of the format {_option(format)} but of {other}: leave --format out, or give {other}",
+        field="format",
+    )
+
+
+def _is_ours(path: Path) -> bool:
+    with path.open("rb") as file:
+        return is_export(file.read(400))
+
+
+def _option(name: str) -> str:
+    """A format as `--format` takes it."""
+    return name.replace("_", "-")
 
 
 async def import_source(
@@ -67,12 +99,21 @@ async def import_source(
     dry_run: bool = False, progress: Progress | None = None,
 ) -> ImportReport:  # fmt: skip
     """Read all of it first; then take in all, or with `skip_broken` what of it is right."""
-    reader = _SourceReader(format, path, ImportReport(format.replace("_", "-"), dry_run))
-    for _ in reader.items():
-        pass
+    reader = _SourceReader(format, path, ImportReport(_option(format), dry_run))
+    found = taken = False
+    for item in reader.items():
+        taken = taken or not isinstance(item, LeftOut)
+        found = found or taken or not (isinstance(item, LeftOut) and item.is_incidental)
+    if reader.report.broken_count or not taken:
+        refuse_other_format(path, format)
+    if not found and not reader.report.broken_count:
+        raise ValidationError(
+            f"{path.name} holds nothing that could be imported: export it again where it is from, or name another file",
+            field="file",
+        )
     if reader.report.broken_count and not skip_broken:
         raise ImportRefused(path.name, reader.report)
-    reader = _SourceReader(format, path, ImportReport(format.replace("_", "-"), dry_run))
+    reader = _SourceReader(format, path, ImportReport(_option(format), dry_run))
     writer = _Writer(engine, who, format, target, reader.report, dry_run)
     for item in reader.items():
         match item:
@@ -104,6 +145,7 @@ class _SourceReader:
                     yield item
         except BrokenFile as stop:
             self.report.add_broken(stop.broken)
+        yield from self.source.fields_left_out()
 
 
 class _Writer:

@@ -8,6 +8,7 @@ from typing import Any
 
 import apsw
 import pytest
+from foreign_documents import written as written_as
 from foreign_files import EVERY, FILES, NELLIE, chatgpt_conversation
 
 from commonplace.transfer.importers import importer
@@ -143,7 +144,7 @@ def test_claude_a_plain_text_among_the_blocks_is_taken(tmp_path: Path) -> None:
 
 def test_claude_memories_that_are_no_text_are_named(tmp_path: Path) -> None:
     items = read("claude", written(tmp_path, [{"conversations_memory": {"a": 1}, "project_memories": {"p": ["x"]}}]))
-    assert reasons(items) == ["a memory that is no text"] * 2
+    assert reasons(items) == ["its conversations_memory is no text; the rest is read", "a memory that is no text"]
 
 
 # MCP server-memory
@@ -184,7 +185,7 @@ def test_server_memory_an_observation_that_is_no_text_is_named(tmp_path: Path) -
     "more",
     [
         {"user_id": 7}, {"agent_id": ["x"]}, {"run_id": 7}, {"metadata": "food"}, {"created_at": "when it rained"},
-        {"updated_at": {}}, {"categories": [7]}, {"categories": {"a": 1}},
+        {"updated_at": {"a": 1}}, {"categories": [7]}, {"categories": {"a": 1}},
     ],
 )  # fmt: skip
 def test_mem0_a_field_of_another_kind_is_named_and_the_memory_is_read(more: Any, tmp_path: Path) -> None:
@@ -199,7 +200,7 @@ def test_mem0_keeps_whose_it_is_and_what_it_was_called(tmp_path: Path) -> None:
     first, second = found.values()
     assert (first.draft.agent_id, first.draft.user_id, first.draft.session_id) == ("cook", "alice", "r1")
     assert first.draft.metadata == {"category": "food", "stars": 5}
-    assert (first.created_at, first.more) == (1740823200000, {"updated_at": 1740909600000})
+    assert (first.created_at, first.more) == (1740823200000, {"updated_at": 1740909600000, "hash": "abc"})
     assert second.draft.tags == ["diet"]
     assert second.created_at == 1741021200000
 
@@ -216,7 +217,11 @@ def test_mem0_relations_that_are_no_list_and_claude_projects_without_text_are_na
     assert reasons(read("mem0", written(tmp_path, {"results": [], "relations": "x"}))) == [
         "a relation without both its ends"
     ]
-    assert reasons(read("claude", written(tmp_path, [{"docs": [], "description": ["x"]}]))) == ["it is no text"]
+    project = {"uuid": "p", "docs": [], "description": ["x"]}
+    assert reasons(read("claude", written(tmp_path, [project]))) == [
+        "its description is no text; the rest is read",
+        "it has no text",
+    ]
 
 
 def test_mem0_as_a_list(tmp_path: Path) -> None:
@@ -281,7 +286,7 @@ def test_amp_a_row_that_is_wrong_is_broken_and_the_next_is_read(tmp_path: Path) 
         db.execute("INSERT INTO lessons VALUES(?, 't', 'c', ?, 'info', NULL, NULL, 1, 1)", (id, tags))
     db.close()
     first, second = read("amp", path)
-    assert str(first).startswith("lessons a: its tags or state are not valid JSON")
+    assert str(first).startswith("lessons a: what stands in tags is not valid JSON")
     assert isinstance(second, SourceMemory)
 
 
@@ -376,3 +381,33 @@ def test_trusty_what_is_of_another_version_or_no_drawer_is_broken(line: str, tmp
         assert isinstance(read("trusty", written(tmp_path, line))[0], Broken)
     except BrokenFile:
         assert line == "{"
+
+
+# What has no id
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "says"),
+    [
+        ("amp", {"lessons": [{"id": None, "content": "x"}]}, "lessons row 1: has no id"),
+        ("claude", [{"name": "T", "chat_messages": [{"text": "x"}]}], "has no uuid, nor has its conversation"),
+        ("claude", [{"name": "T", "docs": [{"uuid": "d", "content": "x"}]}], "is a project without a uuid"),
+        ("mem0", [{"memory": "x"}], "is not a memory with an id"),
+    ],
+)
+def test_what_could_be_taken_for_another_is_broken(name: str, document: Any, says: str, tmp_path: Path) -> None:
+    (item,) = read(name, written_as(name, document, tmp_path))
+    assert isinstance(item, Broken)
+    assert says in str(item)
+
+
+@pytest.mark.parametrize("nothing", [None, "", [], {}], ids=repr)
+def test_trusty_a_field_that_says_nothing_is_not_named(nothing: Any, tmp_path: Path) -> None:
+    fields = ("palace", "importance", "hash_version", "format_version", "created_at", "tags", "fact_key", "room")
+    drawer = {"id": "d", "content": "Bob keeps bees", "drawer_type": "UserFact", **dict.fromkeys(fields, nothing)}
+    fact = {"subject": "Bob", "predicate": "keeps", "object": "bees"}
+    fact |= dict.fromkeys(("palace", "confidence", "valid_from", "provenance", "unheard_of"), nothing)
+    path = tmp_path / "x.jsonl"
+    path.write_text(f"{json.dumps(drawer)}\n{json.dumps(fact)}\n")
+    items = read("trusty", path)
+    assert (len(items), reasons(items)) == (2, [])

@@ -44,6 +44,12 @@ def test_what_stands_after_the_list_is_named(after: bytes) -> None:
     assert [value for _, value in elements(io.BytesIO(b"[1] \n\n"))] == [1]
 
 
+def test_an_element_that_is_too_long_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_stream, "MAX_ELEMENT_CHARS", 2 << 20)
+    with pytest.raises(BrokenFile, match="line 2: has an element of more than 2 million characters"):
+        list(elements(io.BytesIO(b'[1,\n"' + b"x" * (8 << 20) + b'"]')))
+
+
 def test_each_element_has_its_line() -> None:
     data = b'[\n {"a":\n 1},\n\n {"b": 2}\n]'
     assert list(elements(io.BytesIO(data))) == [(2, {"a": 1}), (5, {"b": 2})]

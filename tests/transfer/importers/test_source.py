@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -109,3 +110,29 @@ def test_what_is_read_to_its_end_is_read_whole(name: str, tmp_path: Path) -> Non
     items = list(importer(name).read(source))
     assert items
     assert source.position == source.size > 0
+
+
+def _unread(*names: str) -> str:
+    source = Source(Path("x"))
+    for name in names:
+        source.note_unread_fields("facts", {name: 1}, ())
+    (left_out,) = source.fields_left_out()
+    return left_out.what
+
+
+def test_a_hundred_names_of_unread_fields_are_told_and_that_there_are_others() -> None:
+    told = [f"n{number}" for number in range(100)]
+    assert _unread(*told, *told) == ", ".join(told)
+    assert _unread(*told, "another", "n1", "yet another") == f"{', '.join(told)} and others"
+
+
+def test_a_file_with_a_field_of_its_own_in_every_line_fills_no_memory() -> None:
+    source = Source(Path("x"))
+    tracemalloc.start()
+    try:
+        for number in range(20_000):
+            source.note_unread_fields("facts", {f"{number:060}": 1}, ())
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 100_000

@@ -12,8 +12,12 @@ from commonplace.transfer.importers.source import (
     LeftOut,
     Source,
     SourceMemory,
+    has_value,
     label,
     milliseconds,
+    mistyped_fields,
+    noted_times,
+    odd_texts,
     text_of,
     texts_of,
 )
@@ -23,10 +27,12 @@ from commonplace.wire.strict_json import InvalidJson, decode
 NAME, TITLE = "amp", "AMP (Nellie's SQLite file)"
 _MAGIC = b"SQLite format 3\x00"
 _TABLES = ("lessons", "checkpoints")
-_READ = frozenset(
-    ("id", "title", "content", "tags", "severity", "agent", "repo", "created_at", "updated_at", "session_id",
-     "working_on", "state")
-)  # fmt: skip
+_TEXTS = {
+    "lessons": ("title", "content", "severity", "agent", "repo"),
+    "checkpoints": ("working_on", "session_id", "agent", "repo"),
+}
+_JSON = {"lessons": "tags", "checkpoints": "state"}
+_TIMES = ("created_at", "updated_at")
 
 
 def matches(source: Source) -> bool:
@@ -65,10 +71,11 @@ def read(source: Source) -> Iterator[Item]:
 
 def _rows(db: Any, table: str) -> Iterator[Item]:
     given = [name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+    known = ("id", *_TEXTS[table], _JSON[table], *_TIMES)
     for name in given:
-        if name not in _READ:
+        if name not in known:
             yield LeftOut(f"{table}.{label(name)}", "a column that is not read")
-    names = [name for name in given if name in _READ]
+    names = [name for name in given if name in known]
     if not names:
         return
     # As bytes: of one text that is none, SQLite's reader would keep all that come after it, too.
@@ -80,32 +87,50 @@ def _rows(db: Any, table: str) -> Iterator[Item]:
         except UnicodeDecodeError:
             yield Broken(f"{table} row {number}", "is not UTF-8 text")
             continue
-        yield _record(table, dict(zip(names, texts, strict=True)))
+        yield from _record(table, dict(zip(names, texts, strict=True)), f"{table} row {number}")
 
 
-def _record(table: str, row: dict[str, Any]) -> Item:
-    id, where = str(row.get("id")), label(f"{table} {row.get('id')}")
+def _record(table: str, row: dict[str, Any], place: str) -> Iterator[Item]:
+    if row.get("id") in (None, ""):
+        yield Broken(place, "has no id")
+        return
+    id, where = str(row["id"]), label(f"{table} {row['id']}")
+    texts = {name: text for name in _TEXTS[table] if (text := text_of(row.get(name)))}
+    said = "content" if table == "lessons" else "working_on"
+    if not texts.get(said, "").strip():
+        yield LeftOut(where, "it has no text") if said == "content" else Broken(where, "working_on must be a text")
+        return
     try:
-        known = {"tags": decode(text_of(row.get("tags")) or "[]"), "state": decode(text_of(row.get("state")) or "{}")}
+        known = _decoded(row.get(_JSON[table]))
     except InvalidJson as error:
-        return Broken(where, f"its tags or state are {error}")
+        yield Broken(where, f"what stands in {_JSON[table]} is {error}")
+        return
+    if table == "checkpoints" and (wrong := _wrong_state(known if has_value(known) else {})):
+        yield Broken(where, wrong)
+        return
+    yield from mistyped_fields(row, where, texts=_TEXTS[table], times=_TIMES)
     at = milliseconds(row.get("created_at"))
-    record: dict[str, Any] = {"type": table.removesuffix("s"), "tags": texts_of(known["tags"]), "event_time": at}
-    record |= {"agent": agent} if (agent := text_of(row.get("agent"))) else {}
-    record |= {"project": project} if (project := text_of(row.get("repo"))) else {}
+    record: dict[str, Any] = {"type": table.removesuffix("s"), "event_time": at}
+    record |= {"project" if name == "repo" else name: text for name, text in texts.items()}
     if table == "lessons":
-        record |= {name: text_of(row.get(name)) for name in ("title", "content", "severity") if text_of(row.get(name))}
-        if not text_of(row.get("content")).strip():
-            return LeftOut(where, "it has no text")
+        yield from odd_texts(known, where, "one of its tags")
+        record["tags"] = texts_of(known)
     else:
-        record |= {"working_on": text_of(row.get("working_on")), "state": known["state"]}
-        record |= {"session_id": session} if (session := text_of(row.get("session_id"))) else {}
-        if not isinstance(known["state"], dict) or not record["working_on"].strip():
-            return Broken(where, "working_on must be a text and state an object")
-        for name in STATE_LISTS:
-            said = known["state"].get(name)
-            if said and not (isinstance(said, list) and all(isinstance(each, str) for each in said)):
-                return Broken(where, f"{name} of its state must be a list of texts")
+        record["state"] = known or {}
     record = {name: value for name, value in record.items() if value not in (None, [])}
-    changed = milliseconds(row.get("updated_at"))
-    return SourceMemory(id, to_draft(record), at, {} if changed is None else {"updated_at": changed})
+    yield SourceMemory(id, to_draft(record), at, noted_times(updated_at=row.get("updated_at")))
+
+
+def _decoded(cell: Any) -> Any:
+    """What a column of JSON says; a number in it is one, too."""
+    return decode(cell) if isinstance(cell, str) and cell else None if cell == "" else cell
+
+
+def _wrong_state(state: Any) -> str | None:
+    if not isinstance(state, dict):
+        return "state must be an object"
+    for name in STATE_LISTS:
+        said = state.get(name)
+        if has_value(said) and not (isinstance(said, list) and all(isinstance(each, str) for each in said)):
+            return f"{name} of its state must be a list of texts"
+    return None

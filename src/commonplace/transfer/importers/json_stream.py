@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -13,7 +14,7 @@ from commonplace.wire.strict_json import refuse_constant
 _CHUNK = 1 << 20
 MAX_ELEMENT_CHARS = 256 << 20
 _MARGIN = 64  # an error so near the end of what was read may only mean that more has to be read
-_SPACE = " \t\r\n"
+_CHARACTER = re.compile(r"[^ \t\r\n]")
 
 
 _decode = json.JSONDecoder(parse_constant=refuse_constant).raw_decode
@@ -59,10 +60,10 @@ class _Text:
 
     def next_character(self) -> str:
         while True:
-            while self.at < len(self._text):
-                if self._text[self.at] not in _SPACE:
-                    return self._text[self.at]
-                self.at += 1
+            if (found := _CHARACTER.search(self._text, self.at)) is not None:
+                self.at = found.start()
+                return found[0]
+            self.at = len(self._text)
             if not self._more(_CHUNK):
                 return ""
 
@@ -75,7 +76,11 @@ class _Text:
                 raise self.broken("is nested too deeply") from None
             except json.JSONDecodeError as error:
                 cut_short = error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _MARGIN
-                if not cut_short or len(self._text) - self.at > MAX_ELEMENT_CHARS or not self._more(want):
+                if cut_short and len(self._text) - self.at > MAX_ELEMENT_CHARS:
+                    raise self.broken(
+                        f"has an element of more than {MAX_ELEMENT_CHARS >> 20} million characters"
+                    ) from None
+                if not cut_short or not self._more(want):
                     self.at = max(self.at, min(error.pos, len(self._text)))
                     reason = "ends in the middle of an element" if self._ended and cut_short else error.msg
                     raise self.broken(f"is not valid JSON: {reason}") from None

@@ -18,6 +18,7 @@ from commonplace.transfer.importers.source import (
     LeftOut,
     Source,
     SourceMemory,
+    has_value,
     milliseconds,
     text_of,
     texts_of,
@@ -29,7 +30,6 @@ _NOTES = r".*\.(?i:md|markdown)"
 _LINK = re.compile(r"\[\[([^\]|#\n]{1,200})(?:[#|][^\]\n]*)?\]\]")
 _HEADING = re.compile(r"^#\s+(.+)$", re.MULTILINE)
 _CREATED, _CHANGED = ("created", "created_at", "date"), ("modified", "updated", "updated_at", "last_modified")
-_LIFTED = {"title", "tags", "permalink", *_CREATED, *_CHANGED}
 _MAX_LINKS = 64
 _FIRST_EPOCH = 100_000_000  # below it a number is a day or a year, and no time of 1973 or later in seconds
 
@@ -43,13 +43,13 @@ def read(source: Source) -> Iterator[Item]:
     ids = _ids(source, notes)
     for member in source.members:
         if member not in ids:
-            yield LeftOut(member, "it is not Markdown")
+            yield LeftOut(member, "it is not Markdown", is_incidental=True)
             continue
         text = _text(source, member)
         if isinstance(text, Broken | LeftOut):
             yield text
             continue
-        yield _note(source, member, text, ids)
+        yield from _note(source, member, text, ids)
 
 
 def _ids(source: Source, notes: list[str]) -> dict[str, str]:
@@ -79,26 +79,40 @@ def _text(source: Source, member: str) -> str | Broken | LeftOut:
         return Broken(f"{member} line {line}", "is not UTF-8 text")
 
 
-def _note(source: Source, member: str, text: str, ids: dict[str, str]) -> Item:
+def _note(source: Source, member: str, text: str, ids: dict[str, str]) -> Iterator[Item]:
     fields, body = split(text)
     body = body.strip()
     if not body:
-        return LeftOut(member, "it has no text")
+        yield LeftOut(member, "it has no text")
+        return
     stem = member.rpartition("/")[2].rpartition(".")[0]
     path = source.path / member if source.path.is_dir() else source.path
     at = _time(fields, _CREATED) or round(path.stat().st_mtime * 1000)
     linked = [ids.get(f"[[{name.strip().casefold()}]]") for name in _LINK.findall(body)]
     references = [id for id in dict.fromkeys(linked) if id and id != ids[member]][:_MAX_LINKS]
-    # A time that cannot be read is kept as it was written.
-    lifted = _LIFTED - {name for name in (*_CREATED, *_CHANGED) if _instant(fields.get(name)) is None}
+    lifted = _lifted(fields)
     metadata = {name: value for name, value in fields.items() if name not in lifted and value is not None}
+    if references and has_value(metadata.get("references")):
+        yield LeftOut(member, "its own field references is not kept: the notes that it links to take its place")
     metadata |= {"references": references} if references else {}
     changed = _time(fields, _CHANGED)
     draft = Draft(
         "", "semantic", body, kind="note", title=_title(fields, body, stem), tags=_tags(fields.get("tags")),
         metadata=metadata, source=member, event_time=_time(fields, _CREATED),
     )  # fmt: skip
-    return SourceMemory(ids[member], draft, at, {} if changed is None else {"updated_at": changed})
+    yield SourceMemory(ids[member], draft, at, {} if changed is None else {"updated_at": changed})
+
+
+def _lifted(fields: dict[str, Any]) -> set[str]:
+    """The fields that have a place of their own here. What cannot be read as such, or is a second time where one has a
+    place, is metadata: as it was written."""
+    lifted = {name for name in ("title", "permalink") if _written(fields.get(name)) or not has_value(fields.get(name))}
+    tags = fields.get("tags")
+    if all(_written(tag) or not has_value(tag) for tag in (tags if isinstance(tags, list) else [tags])):
+        lifted.add("tags")
+    for names in (_CREATED, _CHANGED):
+        lifted.update([name for name in names if _instant(fields.get(name)) is not None][:1])
+    return lifted
 
 
 def _title(fields: dict[str, Any], body: str, stem: str) -> str:

@@ -14,32 +14,27 @@ from commonplace.transfer.importers.source import (
     Source,
     SourceMemory,
     SourceStatement,
+    has_value,
     label,
     milliseconds,
+    mistyped_fields,
+    noted_times,
+    object_of,
+    odd_texts,
     text_of,
     texts_of,
+    with_unknown,
 )
 from commonplace.transfer.report import BrokenFile
 from commonplace.wire.strict_json import InvalidJson, decode
 
 NAME, TITLE = "mem0", "mem0"
 _MAX_BYTES = 256 << 20
-_OWN = {
-    "id",
-    "memory",
-    "metadata",
-    "created_at",
-    "updated_at",
-    "user_id",
-    "agent_id",
-    "run_id",
-    "actor_id",
-    "role",
-    "categories",
-    "hash",
-    "score",
-    "expiration_date",
-}
+_NAMES = ("user_id", "agent_id", "run_id", "actor_id", "role")
+_TIMES = ("created_at", "updated_at")
+#: What is read of a memory; its other fields are metadata.
+_MEMORY = ("id", "memory", "metadata", "categories", "hash", "score", "expiration_date", *_NAMES, *_TIMES)
+_ENDS = (("source",), ("relationship", "relation"), ("target", "destination"))  # each by the one or the other name
 
 
 def matches(source: Source) -> bool:
@@ -54,7 +49,7 @@ def read(source: Source) -> Iterator[Item]:
     if source.head(file).lstrip()[:1] == b"[":
         with source.open(file) as lines:
             for line, element in elements(lines):
-                yield from _memory(element, f"line {line}")
+                yield from _memory(source, element, f"line {line}")
         return
     if source.size > _MAX_BYTES:
         raise BrokenFile(file, "is one object of more than 256 MB; save its `results` as a list")
@@ -63,17 +58,19 @@ def read(source: Source) -> Iterator[Item]:
             document = decode(lines.read())
         except InvalidJson as error:
             raise BrokenFile(f"line {error.line or 1}", f"is {error}") from None
-    listed = document.get("results", document.get("memories")) if isinstance(document, dict) else None
+    name = "results" if isinstance(document, dict) and "results" in document else "memories"
+    listed = document.get(name) if isinstance(document, dict) else None
     if not isinstance(listed, list):
         raise BrokenFile("line 1", "has neither `results` nor `memories`")
+    source.note_unread_fields("the answer", document, (name, "relations"))
     for number, element in enumerate(listed, start=1):
-        yield from _memory(element, f"result {number}")
+        yield from _memory(source, element, f"result {number}")
     relations = document.get("relations")
-    for relation in relations if isinstance(relations, list) else [relations] if relations else []:
-        yield from _relation(relation)
+    for relation in filter(has_value, relations if isinstance(relations, list) else [relations]):
+        yield from _relation(source, relation)
 
 
-def _memory(element: Any, where: str) -> Iterator[Item]:
+def _memory(source: Source, element: Any, where: str) -> Iterator[Item]:
     if not isinstance(element, dict) or not text_of(element.get("id")):
         yield Broken(where, "is not a memory with an id")
         return
@@ -81,44 +78,44 @@ def _memory(element: Any, where: str) -> Iterator[Item]:
     if not text:
         yield LeftOut(element["id"], "it has no text")
         return
-    yield from _odd_fields(element)
-    metadata = dict(element["metadata"]) if isinstance(element.get("metadata"), dict) else {}
-    metadata |= {name: value for name, value in element.items() if name not in _OWN and value is not None}
-    at, ends = milliseconds(element.get("created_at")), element.get("expiration_date")
-    expires_at = milliseconds(ends)
-    metadata |= {"expiration_date": ends} if ends is not None and expires_at is None else {}
+    yield from _odd_memory(source, element)
+    metadata = element["metadata"] if isinstance(element.get("metadata"), dict) else {}
+    metadata, clashes = with_unknown(metadata, element, _read(element), element["id"])
+    yield from clashes
+    at = milliseconds(element.get("created_at"))
     draft = Draft(
         text_of(element.get("agent_id")), "semantic", text, kind="memory",
         user_id=text_of(element.get("user_id")) or None,
         session_id=text_of(element.get("run_id")) or None, tags=texts_of(element.get("categories")), metadata=metadata,
         speaker=text_of(element.get("actor_id")) or text_of(element.get("role")) or None, source="mem0", event_time=at,
-        expires_at=expires_at,
+        expires_at=milliseconds(element.get("expiration_date")),
     )  # fmt: skip
-    changed = milliseconds(element.get("updated_at"))
-    yield SourceMemory(element["id"], draft, at, {} if changed is None else {"updated_at": changed})
+    noted: dict[str, Any] = noted_times(updated_at=element.get("updated_at"))
+    yield SourceMemory(
+        element["id"], draft, at, noted | ({"hash": hash} if (hash := text_of(element.get("hash"))) else {})
+    )
 
 
-def _odd_fields(element: dict[str, Any]) -> Iterator[LeftOut]:
-    """Fields of a memory that are of another kind than mem0 gives them, and so are not kept with it."""
-    for name in ("user_id", "agent_id", "run_id", "actor_id", "role"):
-        if element.get(name) is not None and not isinstance(element[name], str):
-            yield LeftOut(element["id"], f"its {name} is no text; the memory itself is read")
-    if element.get("metadata") is not None and not isinstance(element["metadata"], dict):
-        yield LeftOut(element["id"], "its metadata is no object; the memory itself is read")
-    for name in ("created_at", "updated_at"):
-        if element.get(name) is not None and milliseconds(element[name]) is None:
-            yield LeftOut(element["id"], f"its {name} is no time; the memory itself is read")
-    named = element.get("categories")
-    for each in named if isinstance(named, list) else [named]:
-        if each is not None and not isinstance(each, str):
-            yield LeftOut(element["id"], "a category of it is no text; the memory itself is read")
+def _odd_memory(source: Source, element: dict[str, Any]) -> Iterator[LeftOut]:
+    source.note_unread_fields("memories", {"score": element.get("score")}, ())  # of a search, and not of the memory
+    texts = (*_NAMES, "hash")
+    yield from mistyped_fields(element, element["id"], texts=texts, times=_TIMES, objects=("metadata",))
+    yield from odd_texts(element.get("categories"), element["id"], "a category of it")
 
 
-def _relation(relation: Any) -> Iterator[Item]:
-    said = relation if isinstance(relation, dict) else {}
-    subject, predicate = text_of(said.get("source")), text_of(said.get("relationship") or said.get("relation"))
-    other = text_of(said.get("target") or said.get("destination"))
-    if subject and predicate and other:
-        yield SourceStatement(subject, predicate, other)
-    else:
+def _read(element: dict[str, Any]) -> set[str]:
+    """The fields that have a place of their own: an end that is no time, or a second speaker, has none."""
+    without = {"expiration_date"} if milliseconds(element.get("expiration_date")) is None else set()
+    if text_of(element.get("actor_id")) and text_of(element.get("role")):
+        without.add("role")
+    return set(_MEMORY).difference(without)
+
+
+def _relation(source: Source, relation: Any) -> Iterator[Item]:
+    said = object_of(relation)
+    used = [next((name for name in names if text_of(said.get(name))), "") for names in _ENDS]
+    if not all(used):
         yield LeftOut(label(str(relation)), "a relation without both its ends")
+        return
+    source.note_unread_fields("relations", said, used)
+    yield SourceStatement(*(said[name] for name in used))

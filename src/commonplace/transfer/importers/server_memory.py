@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from commonplace.engine import Draft
@@ -17,13 +18,19 @@ from commonplace.transfer.importers.source import (
     Source,
     SourceMemory,
     SourceStatement,
+    has_value,
     label,
+    mistyped_fields,
     text_of,
     texts_of,
+    with_unknown,
 )
 from commonplace.wire.strict_json import InvalidJson, decode
 
 NAME, TITLE = "server_memory", "MCP server-memory"
+#: What is read of each; the other fields are metadata.
+_ENTITY = ("type", "name", "entityType", "observations")
+_RELATION = ("type", "from", "to", "relationType")
 
 
 def matches(source: Source) -> bool:
@@ -54,29 +61,28 @@ def read(source: Source) -> Iterator[Item]:
 
 def _entity(entity: dict[str, Any]) -> Iterator[Item]:
     name, kind = entity["name"], text_of(entity.get("entityType"))
-    tags = texts_of(kind)
-    observations = texts_of(entity.get("observations"))
     given = entity.get("observations")
+    tags, observations = texts_of(kind), texts_of(given)
     for each in given if isinstance(given, list) else [given]:
-        if each is not None and not isinstance(each, str):
+        if has_value(each) and not isinstance(each, str):
             yield LeftOut(label(f"{name}: {each}"), "an observation that is no text")
-    if kind == "" and entity.get("entityType") not in (None, ""):
-        yield LeftOut(label(name), "its entityType is no text; the entity itself is read")
+    yield from mistyped_fields(entity, label(name), texts=("entityType",))
+    metadata, _ = with_unknown({}, entity, _ENTITY, label(name))
+    draft = Draft(
+        "", "semantic", "", kind="observation", entity_name=name, tags=tags, metadata=metadata, source=NAME
+    )  # fmt: skip
     for text in observations:
-        yield SourceMemory(
-            _id(name, text), Draft("", "semantic", text, kind="observation", entity_name=name, tags=tags, source=NAME)
-        )
+        yield SourceMemory(_id(name, text), replace(draft, content=text))
     if not observations:
         said = f"{name} ({kind})" if kind else name
-        yield SourceMemory(
-            _id(name, ""), Draft("", "semantic", said, kind="entity", entity_name=name, tags=tags, source=NAME)
-        )
+        yield SourceMemory(_id(name, ""), replace(draft, content=said, kind="entity"))
 
 
 def _relation(relation: dict[str, Any]) -> Iterator[Item]:
     one, said, other = relation["from"], relation["relationType"], relation["to"]
-    metadata = {"from": one, "relation": said, "to": other}
     text = f"{one} {said} {other}"
+    metadata, clashes = with_unknown({"from": one, "relation": said, "to": other}, relation, _RELATION, label(text))
+    yield from clashes
     # The graph holds one object of a subject and predicate at a time; as a memory each relation is kept.
     yield SourceMemory(
         _id(one, text), Draft("", "semantic", text, kind="relation", entity_name=one, metadata=metadata, source=NAME)

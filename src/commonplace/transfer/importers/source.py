@@ -6,7 +6,7 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,7 +17,9 @@ from typing import Any, BinaryIO
 from commonplace.engine import Draft
 from commonplace.transfer.report import Broken as Broken, BrokenFile as BrokenFile
 
+MAX_LINE_BYTES = 64 << 20
 _HEAD = 65_536
+_NAMES = 100  # of fields that are not read: a file may have one of its own in every line
 _SECONDS_BEFORE = 100_000_000_000  # smaller numbers are seconds: as milliseconds they would be of 1973
 _LAST_INSTANT = 253_402_300_799_999  # of the year 9999
 _NUMBER = re.compile(r"([0-9]{9,10}|[0-9]{13})(\.[0-9]{1,9})?")  # other lengths may be a date without signs
@@ -54,6 +56,7 @@ class LeftOut:
 
     what: str
     reason: str
+    is_incidental: bool = False  # a file or a field beside what the format is about
 
 
 Item = SourceMemory | SourceStatement | LeftOut | Broken
@@ -66,6 +69,8 @@ class Source:
         self.path = path
         self.position = 0
         self._unread: set[str] = set()
+        self._fields: dict[str, dict[str, None]] = {}  # the first names of those that are not read
+        self._more: set[str] = set()  # of what there are others
 
     @cached_property
     def is_zip(self) -> bool:
@@ -100,7 +105,23 @@ class Source:
         self._unread = set(self.members).difference(read)  # which `size` leaves out: nobody will have read them
         for member in self.members:
             if member in self._unread:
-                yield LeftOut(label(member), "a file that is not read")
+                yield LeftOut(label(member), "a file that is not read", is_incidental=True)
+
+    def note_unread_fields(self, of: str, element: dict[str, Any], read: Collection[str]) -> None:
+        """Notes the fields of an element that a format does not read; those that say nothing are not missed."""
+        names = self._fields.setdefault(of, {})
+        for name in (label(name) for name, value in element.items() if name not in read and has_value(value)):
+            if len(names) < _NAMES:
+                names[name] = None
+            elif name not in names:
+                self._more.add(of)
+
+    def fields_left_out(self) -> Iterator[LeftOut]:
+        """The fields that were not read so far, by what they are of: each name once, however often it is there."""
+        for of, names in self._fields.items():
+            if names:
+                more = " and others" if of in self._more else ""
+                yield LeftOut(f"{', '.join(names)}{more}", f"fields of {of} that are not read", is_incidental=True)
 
     def single(self) -> str:
         """The file of a format that is one file."""
@@ -136,7 +157,12 @@ class Source:
         return start
 
     def _walk(self) -> Iterator[str]:
-        for folder, folders, files in os.walk(self.path, followlinks=False):
+        def refuse(error: OSError) -> None:
+            where = Path(error.filename or self.path)
+            named = where.relative_to(self.path).as_posix() if where.is_relative_to(self.path) else where.name
+            raise BrokenFile(label(named), f"the folder cannot be read: {error.strerror or 'unknown reason'}")
+
+        for folder, folders, files in os.walk(self.path, followlinks=False, onerror=refuse):
             # What a tool keeps for itself, such as .git or .obsidian, holds no notes.
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             for name in files:
@@ -155,7 +181,13 @@ class _CountingFile:
         return self._counted(lambda: self._file.read(size))
 
     def __iter__(self) -> Iterator[bytes]:
-        while line := self._counted(self._file.readline):
+        number = 0
+        while line := self._counted(lambda: self._file.readline(MAX_LINE_BYTES + 1)):
+            number += 1
+            if len(line) > MAX_LINE_BYTES:  # an archive of kilobytes may hold one that no memory is large enough for
+                raise BrokenFile(
+                    f"{label(self._member)} line {number}", f"is longer than {MAX_LINE_BYTES >> 20} MB; split it"
+                )
             yield line
 
     def _counted(self, read: Callable[[], bytes]) -> bytes:
@@ -187,6 +219,53 @@ def milliseconds(value: Any) -> int | None:
         return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
     except (ValueError, OverflowError):
         return None
+
+
+def has_value(value: Any) -> bool:
+    """Whether something stands there: a null, or a text, list or object that is empty, says nothing."""
+    return value not in (None, "", [], {})
+
+
+def mistyped_fields(
+    element: dict[str, Any], where: str, *, texts: Iterable[str] = (), times: Iterable[str] = (),
+    objects: Iterable[str] = (), lists: Iterable[str] = (),
+) -> Iterator[LeftOut]:  # fmt: skip
+    """The fields of a record whose values are of another kind than the format has, and so are not kept with it."""
+    for kind, names in (("text", texts), ("time", times), ("object", objects), ("list", lists)):
+        for name in names:
+            if has_value(element.get(name)) and not _is_kind(kind, element[name]):
+                yield LeftOut(where, f"its {name} is no {kind}; the rest is read")
+
+
+def _is_kind(kind: str, value: Any) -> bool:
+    if kind == "time":
+        return milliseconds(value) is not None
+    return isinstance(value, {"text": str, "object": dict, "list": list}[kind])
+
+
+def odd_texts(listed: Any, where: str, what: str) -> Iterator[LeftOut]:
+    """Of what should be a list of texts, or one, those that are none."""
+    for each in listed if isinstance(listed, list) else [listed]:
+        if has_value(each) and not isinstance(each, str):
+            yield LeftOut(where, f"{what} is no text; the rest is read")
+
+
+def with_unknown(
+    metadata: dict[str, Any], element: dict[str, Any], read: Collection[str], where: str
+) -> tuple[dict[str, Any], list[LeftOut]]:
+    """The metadata of a memory with the fields that the format does not name, and those whose names are taken."""
+    unknown = {name: value for name, value in element.items() if name not in read and value is not None}
+    taken = [
+        name for name, value in unknown.items() if name in metadata and metadata[name] != value and has_value(value)
+    ]
+    clashes = [LeftOut(where, f"its {label(name)} is in its metadata, too, and that is kept") for name in taken]
+    return unknown | metadata, clashes
+
+
+def noted_times(**times: Any) -> dict[str, int]:
+    """Those of the times that can be read, by their names."""
+    read = {name: milliseconds(value) for name, value in times.items()}
+    return {name: at for name, at in read.items() if at is not None}
 
 
 def text_of(value: Any) -> str:
