@@ -37,6 +37,7 @@ COPY_SCHEMES = frozenset(
 _TELL_ITS_AUTHORS = "tell the authors of that package"
 #: What is there before a store is in it: the backend is asked whether one is.
 _DATABASES = ("postgresql", "postgres", "pgvector")
+_FILES = ("sqlite", "sqlite-vec")
 #: What a scheme needs besides us: the module to look for, the package it comes in, and the extra that installs it.
 _NEEDS = {
     "sqlite-vec": ("sqlite_vec", "sqlite-vec", "sqlite-vec"),
@@ -111,6 +112,18 @@ def store_exists(url: str) -> bool:
         return True
     opener(url)
     return bool(import_module(BUILT_IN[scheme]).store_exists(url))
+
+
+def require_beginnable(url: str) -> None:
+    """Refuse a URL at which there is no store and none could be begun, with the reason; nothing is made."""
+    from commonplace.stores.urls import require_beginnable_file
+
+    opener(url)
+    scheme = url.partition("://")[0]
+    if scheme in _DATABASES:
+        import_module(BUILT_IN[scheme]).require_beginnable(url)
+    elif scheme in _FILES:
+        require_beginnable_file(url)
 
 
 def database_identity(url: str) -> str | None:

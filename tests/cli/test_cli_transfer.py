@@ -20,6 +20,8 @@ from commonplace.engine.core import SYSTEM
 from commonplace.engine.transfer.migration_marks import MIGRATION, SOURCE
 from commonplace.stores.base import Record
 from commonplace.stores.sqlite import SqliteStore
+from commonplace.transfer.migrate import StoreMove
+from commonplace.wire.errors import Unavailable
 
 Cli = Callable[..., Any]
 
@@ -385,16 +387,32 @@ def test_a_store_is_moved_to_another_folder(cli: Cli, remember: Callable[..., st
     assert "the target is not empty" in again.err
 
 
+@pytest.mark.parametrize("target", ["sqlite://", "", "{}/file/there", "{}/data/../data"])
+def test_a_dry_run_ends_as_the_run_would(
+    cli: Cli, remember: Callable[..., str], data: Path, tmp_path: Path, target: str
+) -> None:
+    remember("Alice is allergic to peanuts")
+    (tmp_path / "file").write_text("no folder")
+    ends = ("--from", str(data), "--to", target.format(tmp_path))
+    foreseen, done = cli("migrate", *ends, "--dry-run"), cli("migrate", *ends, "--yes")
+    assert (foreseen.code != 0, foreseen) == (True, done)
+
+
 @pytest.mark.parametrize("yes", [["--yes"], []], ids=["unasked", "no terminal"])
 def test_what_is_kept_is_said_before_anything_is_copied(
-    cli: Cli, remember: Callable[..., str], data: Path, tmp_path: Path, yes: list[str]
+    cli: Cli, remember: Callable[..., str], data: Path, tmp_path: Path, yes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remember("Alice is allergic to peanuts")
     foreseen = cli("migrate", "--from", str(data), "--to", str(tmp_path / "there"), "--dry-run")
     table = foreseen.out.rpartition("would copy")[0]
     assert "the ledger\tthe same" in table
-    (tmp_path / "file").write_text("no folder")
-    failed = cli("migrate", "--from", str(data), "--to", str(tmp_path / "file" / "there"), *yes)
+
+    async def fail(*args: Any) -> None:
+        raise Unavailable("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StoreMove, "run", fail)
+        failed = cli("migrate", "--from", str(data), "--to", str(tmp_path / "there"), *yes)
     assert (failed.code != 0, failed.out) == (True, table)
     done = cli("migrate", "--from", str(data), "--to", str(tmp_path / "there"), *yes)
     assert done.code == 0, done

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter
 from dataclasses import fields
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 from commonplace import plugins
 from commonplace.stores.copies import PrimaryCopy
 from commonplace.stores.memory import InMemory
-from commonplace.testing.subject import FakeClock
+from commonplace.stores.sqlite import SqliteStore
+from commonplace.testing.subject import WHO, FakeClock, open_subject
 from commonplace.transfer.fidelity import MEMORY_FIELDS
 from commonplace.transfer.migrate import StoreMove, store_url
 from commonplace.wire.errors import Fault, NotFound, ValidationError
@@ -29,6 +31,103 @@ def test_a_source_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="there is no store at"):
         StoreMove(str(tmp_path / "nowhere"), str(tmp_path / "there"))
     assert list(tmp_path.iterdir()) == []
+
+
+def _refusal(source: Path | str, target: str, *, dry_run: bool) -> Fault | None:
+    """Why the command would end: a dry run reports, and the run copies after the same report."""
+
+    async def work() -> None:
+        move = StoreMove(str(source), target, clock=FakeClock())
+        try:
+            report = await move.report()
+            if not dry_run:
+                await move.run(WHO, report)
+        finally:
+            await move.close()
+
+    try:
+        asyncio.run(work())
+    except Fault as fault:
+        return fault
+    return None
+
+
+#: What is named as the target, in a folder that has these in it, and what is said of it.
+REFUSED = {
+    "sqlite://": "names no file",
+    "sqlite-vec://": "names no file",
+    "sqlite://:memory:": "is gone when the command ends",
+    "memory://": "is gone when the command ends",
+    "{}/file/there": "{}/file is not a folder",
+    "{}/file": "{}/file is not a folder",
+    "sqlite://{}/file/x/y.db": "{}/file is not a folder",
+    "sqlite-vec://{}/file/y.db": "{}/file is not a folder",
+    "sqlite://{}/file": "is not an SQLite database",
+    "sqlite://{}": "is a folder",
+    "sqlite://{}/x.db?cache=1": "'cache' is no setting of sqlite://",
+    "{}/full": "the target is not empty",
+    "{}/source": "name the same store",
+    "{}/link": "name the same store",
+    "{}/full/../source": "name the same store",
+    "sqlite-vec://{}/link/commonplace.db": "name the same store",
+    "sqlite:///{}/source/commonplace.db": "name the same store",
+    "sqlite://{}/hard.db": "name the same store",
+    "abacus://x": "there is no store for abacus://",
+    "mem0://x": "keeps copies",
+    "sqlite:x": "is not a store URL",
+    "": "names no store",
+    " ": "names no store",
+}
+
+
+@pytest.mark.parametrize("target", REFUSED)
+def test_a_dry_run_refuses_what_the_run_refuses(tmp_path: Path, target: str) -> None:
+    (tmp_path / "file").write_text("no folder")
+    for name in ("source", "full"):
+        clock = FakeClock()
+        with open_subject(SqliteStore(tmp_path / name / "commonplace.db", clock), clock) as (subject, run):
+            run(subject.remember("Alice drinks tea"))
+    (tmp_path / "link").symlink_to(tmp_path / "source")
+    (tmp_path / "hard.db").hardlink_to(tmp_path / "source" / "commonplace.db")
+    before = sorted(tmp_path.iterdir())
+    said = []
+    for dry_run in (True, False):
+        fault = _refusal(tmp_path / "source", target.format(tmp_path), dry_run=dry_run)
+        assert fault is not None, dry_run
+        assert REFUSED[target].format(tmp_path) in fault.message
+        said.append((type(fault), fault.message))
+    assert said[0] == said[1]
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_folder_that_cannot_be_written_is_refused_by_both(tmp_path: Path, empty_store: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0o555)
+    for target in ("closed", "closed/within"):
+        said = [_refusal(empty_store, str(tmp_path / target), dry_run=dry_run) for dry_run in (True, False)]
+        assert all(fault is not None and "cannot be written" in fault.message for fault in said)
+
+
+@pytest.mark.parametrize("source", ["", "sqlite://", "{}/nowhere", "{}/file", "sqlite://{}/file", "sqlite://{}/empty"])
+def test_a_source_that_is_none_is_refused_by_both(tmp_path: Path, source: str) -> None:
+    (tmp_path / "file").write_text("no store")
+    (tmp_path / "empty").touch()
+    said = []
+    for dry_run in (True, False):
+        fault = _refusal(source.format(tmp_path), str(tmp_path / "there"), dry_run=dry_run)
+        assert fault is not None
+        said.append(fault.message)
+    assert said[0] == said[1]
+    assert not (tmp_path / "there").exists()
+    assert (tmp_path / "empty").read_bytes() == b""
+
+
+def test_a_dry_run_leaves_an_empty_file_empty(tmp_path: Path, empty_store: Path) -> None:
+    (tmp_path / "new.db").touch()
+    assert _refusal(empty_store, f"sqlite://{tmp_path}/new.db", dry_run=True) is None
+    assert (tmp_path / "new.db").read_bytes() == b""
+    assert _refusal(empty_store, f"sqlite://{tmp_path}/new.db", dry_run=False) is None
+    assert (tmp_path / "new.db").read_bytes() != b""
 
 
 def test_both_ends_the_same(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ _SERVERS = (
     *("memorywire+http", "memorywire+https", "letta", "letta+https"),
 )
 ENCODED = "/ ? # % @ and spaces in a user name or password must be percent-encoded, such as %2F for /"
+_ELSEWHERE = "name a place where a file can be written"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*\Z")
 _LOGIN = r"(?:[^\s/?#%@]|%(?!00)[0-9A-Fa-f]{2})*@"
 _HOST = r"(?:\[[^\]\s@/]*\]|[^\s@/:,\[\]]*)(?::\d*)?"
@@ -165,6 +166,27 @@ def names_missing_file(url: str) -> bool:
         return False
     database = database_file(url)
     return database is None or not database.exists()
+
+
+def names_empty_file(url: str) -> bool:
+    """Whether a store may begin in this file, and none has."""
+    database = database_file(url) if url.partition("://")[0] in _FILES else None
+    return database is not None and database.is_file() and database.stat().st_size == 0
+
+
+def require_beginnable_file(url: str) -> None:
+    """Refuse a file in which no store could be begun; nothing is made."""
+    database = database_file(url)
+    if database is None:
+        scheme = url.partition("://")[0]
+        raise ValidationError(f"{shown_url(url)} names no file; write {scheme}://./memories.db", field="store")
+    place = database
+    while not os.path.lexists(place):
+        place = place.parent
+    if place != database and not place.is_dir():
+        raise OperatorActionRequired(f"no store can be begun at {database}: {place} is not a folder", hint=_ELSEWHERE)
+    if not os.access(place, os.W_OK if place == database else os.W_OK | os.X_OK):
+        raise OperatorActionRequired(f"no store can be begun at {database}: {place} cannot be written", hint=_ELSEWHERE)
 
 
 def is_ephemeral(url: str) -> bool:

@@ -13,7 +13,8 @@ from commonplace.embedders.registry import open_recorded
 from commonplace.engine import Migration, check_target, plan_tenants, require_whole
 from commonplace.stores.base import Primary, StoreSettings
 from commonplace.stores.optional import Progress, SecondVectors
-from commonplace.stores.urls import is_ephemeral
+from commonplace.stores.same_store import is_database, is_same
+from commonplace.stores.urls import is_ephemeral, names_empty_file
 from commonplace.transfer.fidelity import Row, fidelity
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.record import Clock, Principal, system_clock
@@ -25,8 +26,10 @@ _COPIES_INSTEAD = {
 }
 
 
-def store_url(given: str) -> str:
+def store_url(given: str, option: str = "to") -> str:
     """A store's URL; a folder stands for the embedded store in it."""
+    if not given.strip():  # of an unset variable in a script: it must not mean where the shell happens to be
+        raise ValidationError(f"--{option} names no store; give a URL or a folder", field=option)
     scheme, _, rest = given.partition("/")[0].partition(":")
     # One that lacks its slashes is refused as a URL: as a folder it would be made, with a password in its name.
     broken = scheme in plugins.BUILT_IN or "@" in rest
@@ -37,11 +40,27 @@ def _scheme(url: str) -> str:
     return url.partition("://")[0]
 
 
-def _open_primary(url: str, clock: Clock, field: str) -> Primary:
+def _name_same_store(one: str, other: str) -> bool:
+    """However it is spelled: another path to the same file, or another address or user of the same database."""
+    if is_same(one, other, Path()):
+        return True
+    if not (is_database(one) and is_database(other)):
+        return False
+    identity = plugins.database_identity(one)
+    return identity is not None and identity == plugins.database_identity(other)
+
+
+def open_primary(url: str, clock: Clock, field: str) -> Primary:
     store = plugins.open_any(url, clock, StoreSettings())
     if not isinstance(store, Primary):
         raise _keeps_copies(url, field)
     return store
+
+
+def require_primary(url: str, field: str) -> None:
+    """Before anything is opened: a store for copies asks for an embedder or its server, and neither would help."""
+    if _scheme(url) in plugins.COPY_SCHEMES:
+        raise _keeps_copies(url, field)
 
 
 def _keeps_copies(url: str, field: str) -> ValidationError:
@@ -69,14 +88,12 @@ class StoreMove:
     """Both ends of a migration, open."""
 
     def __init__(self, source_url: str, target_url: str, *, clock: Clock = system_clock) -> None:
-        self.source_url, self.target_url = store_url(source_url), store_url(target_url)
-        if self.source_url == self.target_url:
+        self.source_url, self.target_url = store_url(source_url, "from"), store_url(target_url)
+        require_primary(self.source_url, "from")
+        require_primary(self.target_url, "to")
+        if _name_same_store(self.source_url, self.target_url):
             raise ValidationError("--from and --to name the same store", field="to")
-        # Before anything is opened: such a store asks for an embedder or its server, and neither would help.
-        for url, field in ((self.source_url, "from"), (self.target_url, "to")):
-            if _scheme(url) in plugins.COPY_SCHEMES:
-                raise _keeps_copies(url, field)
-        if not plugins.store_exists(self.source_url):
+        if not plugins.store_exists(self.source_url) or names_empty_file(self.source_url):
             raise NotFound(f"there is no store at {shown_url(self.source_url)}; --from names one, or its folder")
         if is_ephemeral(self.target_url):
             raise ValidationError(
@@ -85,15 +102,18 @@ class StoreMove:
                 field="to",
             )
         self._clock = clock
-        self._source: Primary = _open_primary(self.source_url, clock, "from")
+        self._source: Primary = open_primary(self.source_url, clock, "from")
         self._target: Primary | None = None
 
     async def report(self) -> MigrationReport:
-        """What would be kept; makes nothing where the target is not there yet. Refuses one that holds anything, and a
-        source that is half of a store."""
+        """What would be kept; makes nothing where the target is not there yet. Refuses one that holds anything or could
+        not be made, and a source that is half of a store."""
         await require_whole(self._source)
-        if self._target is None and plugins.store_exists(self.target_url):
-            await check_target(self._open_target())
+        if self._target is None:
+            if plugins.store_exists(self.target_url) and not names_empty_file(self.target_url):
+                await check_target(self._open_target())
+            else:
+                plugins.require_beginnable(self.target_url)
         embedder = await self._embedder()
         second = await self._source.second_embedder() if isinstance(self._source, SecondVectors) else None
         info = await self._source.embedder()
@@ -115,7 +135,7 @@ class StoreMove:
             await self._target.close()
 
     def _open_target(self) -> Primary:
-        self._target = _open_primary(self.target_url, self._clock, "to")
+        self._target = open_primary(self.target_url, self._clock, "to")
         return self._target
 
     async def _embedder(self) -> Embedder | None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from commonplace.stores.base import StoreSettings
     from commonplace.stores.postgres.store import PostgresStore
 
-__all__ = ["database_identity", "open_url", "store_exists"]
+__all__ = ["database_identity", "open_url", "require_beginnable", "store_exists"]
 
 
 def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> PostgresStore:
@@ -33,6 +33,15 @@ def store_exists(url: str) -> bool:
     from commonplace.stores.postgres.store import has_tables
 
     return has_tables(parse_address(url))
+
+
+def require_beginnable(url: str) -> None:
+    """Refuse a database in which no store could be begun; nothing of it stays."""
+    _require_psycopg()
+    from commonplace.stores.postgres.address import parse_address
+    from commonplace.stores.postgres.store import try_to_begin
+
+    try_to_begin(parse_address(url))
 
 
 def database_identity(url: str) -> str | None:

@@ -83,7 +83,7 @@ class PostgresStore(
 def prepare_schema(address: Address) -> bool:
     """Make the tables, or bring them up to date; of several servers that start at once, one does. Whether they were
     not what they should be."""
-    with _session(address) as session:
+    with open_session(address) as session:
         if outdated := _version(session, address) != schema.VERSION:
             _migrate(session, address)
         return outdated
@@ -91,8 +91,15 @@ def prepare_schema(address: Address) -> bool:
 
 def has_tables(address: Address) -> bool:
     """Whether there is a store; nothing is made, nor brought up to date."""
-    with _session(address) as session:
+    with open_session(address) as session:
         return _version(session, address) > 0
+
+
+def try_to_begin(address: Address) -> None:
+    """Make the tables as a new store would, and take all of it back: whether it may is known only by doing it."""
+    with open_session(address) as session:
+        _make_tables(session, address)
+        session.execute("ROLLBACK")
 
 
 def identity(address: Address) -> str | None:
@@ -106,7 +113,7 @@ def identity(address: Address) -> str | None:
 
 
 @contextmanager
-def _session(address: Address) -> Iterator[Session]:
+def open_session(address: Address) -> Iterator[Session]:
     try:
         with closing(Session(address)) as session:
             yield session
@@ -115,6 +122,12 @@ def _session(address: Address) -> Iterator[Session]:
 
 
 def _migrate(session: Session, address: Address) -> None:
+    _make_tables(session, address)
+    session.execute("COMMIT")
+
+
+def _make_tables(session: Session, address: Address) -> None:
+    """In a transaction that whoever asked ends."""
     session.execute("BEGIN")
     session.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
     session.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
@@ -130,7 +143,6 @@ def _migrate(session: Session, address: Address) -> None:
     for number, migrate in enumerate(schema.MIGRATIONS[done:], done + 1):
         migrate(session)
         session.execute("INSERT INTO migrations VALUES(%s)", (number,))
-    session.execute("COMMIT")
 
 
 def _version(session: Session, address: Address) -> int:

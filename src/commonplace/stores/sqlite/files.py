@@ -85,6 +85,8 @@ def connect(path: Path) -> apsw.Connection:
 
 def open_writable(files: StoreFiles) -> apsw.Connection:
     """The writer's connection, on a database that is ours, whole, and of the current schema."""
+    if files.database.is_dir():
+        raise UnusableStore(f"{files.database} is a folder, and a store is a file; name one in it")
     make_private_folder(files.database.parent, ". Choose another with --data or COMMONPLACE_DATA.")
     with _opening:
         # Reading the bytes ends with closing a handle, which drops every lock this process has on the file: so never
