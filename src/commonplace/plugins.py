@@ -126,6 +126,22 @@ def require_beginnable(url: str) -> None:
         require_beginnable_file(url)
 
 
+def set_aside(url: str) -> str:
+    """Set half of a store aside, so that another can begin there; where it is then, as it may be shown."""
+    from commonplace.stores.urls import database_file
+    from commonplace.wire.shown_urls import shown_url
+
+    opener(url)
+    scheme = url.partition("://")[0]
+    if scheme in _DATABASES:
+        return str(import_module(BUILT_IN[scheme]).set_aside(url))
+    if scheme in _FILES and (database := database_file(url)) is not None:
+        from commonplace.stores.sqlite.unfinished_migration import set_aside
+
+        return shown_url(f"{scheme}://{set_aside(database)}")
+    raise ValidationError(f"{scheme}:// cannot be set aside from here; move it by its own means", field="to")
+
+
 def database_identity(url: str) -> str | None:
     """What its server says of which database it is, whatever its address; None where it does not answer."""
     from commonplace.stores.urls import parse_store_url

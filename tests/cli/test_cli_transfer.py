@@ -17,6 +17,7 @@ import pytest
 from foreign_files import EVERY
 
 from commonplace.engine.core import SYSTEM
+from commonplace.engine.transfer.migration import Migration
 from commonplace.engine.transfer.migration_marks import MIGRATION, SOURCE
 from commonplace.stores.base import Record
 from commonplace.stores.sqlite import SqliteStore
@@ -485,3 +486,117 @@ def test_a_store_that_is_not_there_is_not_moved(cli: Cli, tmp_path: Path) -> Non
     assert refused.code == 1
     assert "there is no store at" in refused.err
     assert not (tmp_path / "there").exists()
+
+
+def _mark(database: Path) -> None:
+    async def mark() -> None:
+        store = SqliteStore(database)
+        await store.transact(SYSTEM, lambda tx: tx.put_record(Record(MIGRATION, SOURCE, {"begins": {}})))
+        await store.close()
+
+    asyncio.run(mark())
+
+
+def test_a_target_that_was_half_filled_is_set_aside_whole(
+    cli: Cli, remember: Callable[..., str], data: Path, tmp_path: Path
+) -> None:
+    remember("Alice is allergic to peanuts")
+    _mark(data / "commonplace.db")
+    closed = cli("list")
+    assert "migrate --to" in closed.err
+    assert "--set-aside" in closed.err
+    foreseen = cli("migrate", "--to", str(data), "--set-aside", "--dry-run")
+    assert foreseen.code == 0
+    assert "would set aside 1 memory, 1 version" in foreseen.out
+    assert cli("list").code == 2
+    refused = cli("migrate", "--to", str(data), "--set-aside", typed="n\n")
+    assert "nothing was changed" in refused.err
+    done = cli("migrate", "--to", str(data), "--set-aside", "--json").json
+    aside = data / "commonplace.unfinished.db"
+    assert (done["set_aside"], done["counts"]["memory"]) == (f"sqlite://{aside}", 1)
+    assert cli("list", "--json").json["memories"] == []
+    remember("Bob drinks tea")
+    assert [m["content"] for m in cli("list", "--json").json["memories"]] == ["Bob drinks tea"]
+    # All of it is where it was put, and still half of a store.
+    again = cli("migrate", "--to", f"sqlite://{aside}", "--set-aside", "--dry-run", "--json").json
+    assert again["counts"] == done["counts"]
+    _mark(data / "commonplace.db")
+    second = cli("migrate", "--to", str(data), "--set-aside", "--yes")
+    assert "commonplace.unfinished-2.db" in second.out
+    assert aside.exists()
+
+
+@pytest.mark.parametrize("dry_run", [["--dry-run"], ["--yes"]])
+@pytest.mark.parametrize("kind", ["ordinary", "finished", "new", "missing", "memory", "copies", "other"])
+def test_nothing_but_a_half_filled_target_is_set_aside(
+    cli: Cli, remember: Callable[..., str], data: Path, tmp_path: Path, kind: str, dry_run: list[str]
+) -> None:
+    remember("Alice is allergic to peanuts")
+    there = tmp_path / "there"
+    if kind == "finished":
+        assert cli("migrate", "--from", str(data), "--to", str(there), "--yes").code == 0
+    elif kind == "new":
+        asyncio.run(SqliteStore(there / "commonplace.db").close())
+    elif kind == "other":
+        there.mkdir()
+        (there / "commonplace.db").write_text("no database")
+    target = {"ordinary": str(data), "memory": "memory://", "copies": "mem0://x"}.get(kind, str(there))
+    before = sorted(tmp_path.rglob("*.db"))
+    refused = cli("migrate", "--to", target, "--set-aside", *dry_run)
+    assert refused.code in (1, 2)
+    assert refused.out == ""
+    assert sorted(tmp_path.rglob("*.db")) == before
+    assert [m["content"] for m in cli("list", "--json").json["memories"]] == ["Alice is allergic to peanuts"]
+
+
+def test_one_that_is_in_use_is_not_set_aside(cli: Cli, remember: Callable[..., str], data: Path) -> None:
+    remember("Alice is allergic to peanuts")
+    _mark(data / "commonplace.db")
+    store = SqliteStore(data / "commonplace.db")
+    try:
+        refused = cli("migrate", "--to", str(data), "--set-aside", "--yes")
+        assert (refused.code, "is in use" in refused.err) == (1, True)
+    finally:
+        asyncio.run(store.close())
+    assert cli("migrate", "--to", str(data), "--set-aside", "--yes").code == 0
+
+
+def test_one_whose_folder_may_not_be_written_says_what_to_do(
+    cli: Cli, remember: Callable[..., str], data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember("Alice is allergic to peanuts")
+    _mark(data / "commonplace.db")
+
+    def refuse(*_: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("commonplace.stores.sqlite.unfinished_migration.os.rename", refuse)
+        refused = cli("migrate", "--to", str(data), "--set-aside", "--yes")
+    assert "Permission denied" in refused.err
+    assert "give the folder write permission, then repeat it" in refused.err
+    assert cli("migrate", "--to", str(data), "--set-aside", "--yes").code == 0
+
+
+def test_what_is_set_aside_goes_on_with_its_source(
+    cli: Cli, remember: Callable[..., str], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember("Alice is allergic to peanuts")
+    there = str(tmp_path / "there")
+
+    async def fail(*args: Any) -> None:
+        raise Unavailable("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Migration, "_copy_ledger", fail)
+        assert cli("migrate", "--from", str(data), "--to", there, "--yes").code == 2
+    aside = cli("migrate", "--to", there, "--set-aside", "--yes", "--json").json["set_aside"]
+    done = cli("migrate", "--from", str(data), "--to", aside, "--yes")
+    assert "went on where it had stopped" in done.out
+
+
+def test_setting_aside_and_copying_are_two_things(cli: Cli, data: Path) -> None:
+    both = cli("migrate", "--from", str(data), "--to", str(data), "--set-aside")
+    assert (both.code, "leave --from out" in both.err) == (1, True)
+    neither = cli("migrate", "--to", str(data))
+    assert (neither.code, "--from" in neither.err) == (1, True)

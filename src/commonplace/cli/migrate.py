@@ -11,6 +11,7 @@ from commonplace.cli.support.interruption import RUN_AGAIN, report_interrupt
 from commonplace.cli.support.output import plural
 from commonplace.cli.support.progress import ProgressBar
 from commonplace.cli.support.tables import Table
+from commonplace.wire.errors import ValidationError
 
 _WORDS = {
     "memory": "memory", "version": "version", "statement": "statement", "record": "record",
@@ -23,8 +24,13 @@ commands = Commands()
 @commands.add("migrate", existing=False, unused="a migration carries every agent")
 def migrate(
     run: Session,
-    source: Annotated[str, option("--from URL", "The store that is moved: a URL, or the folder it is in.")],
     target: Annotated[str, option("--to URL", "An empty store: a URL, or a folder.")],
+    source: Annotated[
+        str | None, option("--from URL", "The store that is moved: a URL, or the folder it is in.")
+    ] = None,
+    set_aside: Annotated[
+        bool, option("--set-aside", "Of a migration that cannot go on: set aside what --to has of it, whole.")
+    ] = False,
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
 ) -> Answer:
@@ -34,7 +40,14 @@ def migrate(
     Example:
       commonplace migrate --from ~/old-data --to ~/new-data --dry-run
       commonplace migrate --from ~/old-data --to postgresql://localhost/commonplace
+      commonplace migrate --to ~/new-data --set-aside
     """
+    if set_aside:
+        if source is not None:
+            raise ValidationError("--set-aside copies nothing: leave --from out", field="from")
+        return _set_aside(run, target, dry_run, yes)
+    if source is None:
+        raise ValidationError("name the store that is moved with --from", field="from")
     import asyncio
 
     from commonplace.transfer.migrate import StoreMove
@@ -61,6 +74,25 @@ def migrate(
     on = " (went on where it had stopped)" if done.done and done.done["resumed"] else ""
     said = f"copied {_amounts(done.counts)} to {shown_url(move.target_url)}{on}; both stores hold the same"
     return Answer(done.document(), said, [f"the store in {shown_url(move.source_url)} is as it was"])
+
+
+def _set_aside(run: Session, given: str, dry_run: bool, yes: bool) -> Answer:
+    import asyncio
+
+    from commonplace.transfer.unfinished_target import UnfinishedTarget
+    from commonplace.wire.shown_urls import shown_url
+
+    target = UnfinishedTarget(given)
+    counts = asyncio.run(target.counts())
+    if dry_run:
+        said = f"would set aside {_amounts(counts)}; nothing was changed"
+        return Answer({"counts": counts, "dry_run": True}, said)
+    if not yes and run.interactive:
+        output.confirm(f"set aside {_amounts(counts)} of {shown_url(target.url)}?")
+    where = target.set_aside()
+    said = f"set aside {_amounts(counts)}: all of it is in {where}, and a store can begin in {shown_url(target.url)}"
+    hint = "`migrate` with that as --to goes on where it was; delete it once nothing in it is missed"
+    return Answer({"counts": counts, "dry_run": False, "set_aside": where}, said, [hint])
 
 
 def _stopped(bar: ProgressBar | None) -> str:

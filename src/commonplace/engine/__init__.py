@@ -57,7 +57,11 @@ from commonplace.engine.transfer.admission import (
 )
 from commonplace.engine.transfer.imports import Outcome as Outcome, stated_already as stated_already
 from commonplace.engine.transfer.migration import Migration as Migration
-from commonplace.engine.transfer.migration_marks import check_target as check_target, require_whole as require_whole
+from commonplace.engine.transfer.migration_marks import (
+    check_target as check_target,
+    require_unfinished as require_unfinished,
+    require_whole as require_whole,
+)
 from commonplace.engine.transfer.near_duplicates import NearDuplicates as NearDuplicates
 from commonplace.engine.transfer.store_digest import plan_tenants as plan_tenants
 from commonplace.engine.types import (

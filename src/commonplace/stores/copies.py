@@ -7,12 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.stores.base import Candidate, Entry, Page, Primary, Reach, Search
-from commonplace.wire.errors import Unavailable
+from commonplace.wire.errors import Conflict, Unavailable
 from commonplace.wire.record import Memory
 
 #: Tenant, kind and key of what a migration notes in the store that it fills, until all is there.
 UNFINISHED_MIGRATION = ("", "migration", "source")
 _MADE_BY = "copied vectors"  # which embedder made them is the other primary's business
+
+
+def no_unfinished_migration() -> Conflict:
+    return Conflict(
+        "no unfinished migration is in this store, and so it is left where it is",
+        hint="name with --to the store that a migration was filling when it stopped",
+    )
 
 
 class PrimaryCopy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from commonplace.engine.core import SYSTEM
 from commonplace.stores.base import Primary
-from commonplace.stores.copies import UNFINISHED_MIGRATION
+from commonplace.stores.copies import UNFINISHED_MIGRATION, no_unfinished_migration
 from commonplace.wire.errors import Conflict, UnusableStore
 
 #: The kind of these records, and their keys: how far each tenant is, and of which store the target is a copy.
@@ -15,16 +15,28 @@ NAME_AN_EMPTY_ONE = "name an empty one, or add to this one with `commonplace exp
 
 async def check_target(target: Primary) -> bool:
     """Whether a stopped migration goes on there; raises Conflict where it holds anything else."""
-    if await target.record(*UNFINISHED_MIGRATION) is not None:
+    if await is_unfinished(target):
         return True
     tenants = (SYSTEM, *await target.tenants())
-    if any([await target.record(tenant, MIGRATION, PROGRESS) is not None for tenant in tenants]):
-        return True  # by an earlier version, which did not note of what
     if any([await holds_anything(target, tenant) for tenant in tenants]):
         raise Conflict(
             "the target is not empty, and a migration takes the place of everything in it", hint=NAME_AN_EMPTY_ONE
         )
     return False
+
+
+async def is_unfinished(target: Primary) -> bool:
+    """Whether a migration has filled it in part."""
+    if await target.record(*UNFINISHED_MIGRATION) is not None:
+        return True
+    tenants = (SYSTEM, *await target.tenants())
+    # by an earlier version, which did not note of what
+    return any([await target.record(tenant, MIGRATION, PROGRESS) is not None for tenant in tenants])
+
+
+async def require_unfinished(target: Primary) -> None:
+    if not await is_unfinished(target):
+        raise no_unfinished_migration()
 
 
 async def require_whole(primary: Primary) -> None:
@@ -33,7 +45,8 @@ async def require_whole(primary: Primary) -> None:
     if await primary.record(*UNFINISHED_MIGRATION) is not None:
         raise UnusableStore(
             "this store holds a part of another one: a migration into it has not come to its end",
-            hint="run that `commonplace migrate` again, which goes on where it was, or name another store",
+            hint="run that `commonplace migrate` again, which goes on where it was, or name another store; where its "
+            "source is lost, `commonplace migrate --to URL --set-aside` sets this one aside",
         )
 
 

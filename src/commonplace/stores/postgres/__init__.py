@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from commonplace.stores.base import StoreSettings
     from commonplace.stores.postgres.store import PostgresStore
 
-__all__ = ["database_identity", "open_url", "require_beginnable", "store_exists"]
+__all__ = ["database_identity", "open_url", "require_beginnable", "set_aside", "store_exists"]
 
 
 def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> PostgresStore:
@@ -42,6 +42,16 @@ def require_beginnable(url: str) -> None:
     from commonplace.stores.postgres.store import try_to_begin
 
     try_to_begin(parse_address(url))
+
+
+def set_aside(url: str) -> str:
+    """Give the schema of half a store another name; where it is then."""
+    _require_psycopg()
+    from commonplace.stores.postgres.address import parse_address
+    from commonplace.stores.postgres.unfinished_migration import set_aside
+
+    moved = set_aside(parse_address(url))
+    return f"{moved}?schema={moved.schema}"
 
 
 def database_identity(url: str) -> str | None:

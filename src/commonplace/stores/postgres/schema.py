@@ -15,6 +15,14 @@ from commonplace.stores.row_format import STORED_FIELDS
 if TYPE_CHECKING:
     from commonplace.stores.postgres.connections import Session
 
+#: Every table of a store, as a pattern: those of an embedder have its generation in their names, and what is searched
+#: has partitions.
+TABLES = (
+    r"^(migrations|meta|tenants|scopes|memories|versions|erasures|aliases|recalls|audit|audit_parts|clock_leaps"
+    r"|records|record_subjects|triples|links|second_vectors|vector_indexes|vectors_[0-9]+"
+    r"|(postings|parts_[0-9]+|second_parts)(_p[0-9]+)?)$"
+)
+
 #: Of each table that is searched, by hash of the scope. A table that was made with another number keeps it.
 PARTITIONS = 16
 
