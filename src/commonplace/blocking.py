@@ -129,6 +129,7 @@ class BlockingMemory:
     health = blocking(MemoryInterface.health)
     stores = blocking(MemoryInterface.stores)
     resync = blocking(MemoryInterface.resync)
+    discard_deliveries = blocking(MemoryInterface.discard_deliveries)
     flush = blocking(MemoryInterface.flush)
     doctor = blocking(MemoryInterface.doctor)
     backup = blocking(MemoryInterface.backup)

@@ -141,6 +141,11 @@ class Memory(MemoryInterface):
     async def resync(self, store: str, progress: Progress | None = None) -> Document:
         return await (await self.engine()).stores.resync(self._who, store, progress)
 
+    async def discard_deliveries(
+        self, store: str, *, dry_run: bool = False, progress: Progress | None = None
+    ) -> Document:
+        return await (await self.engine()).stores.discard(self._who, store, dry_run=dry_run, progress=progress)
+
     async def health(self) -> Document:
         return await (await self.engine()).health()
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
+import sys
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,6 +16,10 @@ import pytest
 
 from commonplace.cli.amp import main as amp_main
 from commonplace.sdk import SyncMemory
+from commonplace.serve.shared_embedder import Advertisement, running_server
+
+sys.path.append(str(Path(__file__).parents[1] / "serve"))
+from server_process import run_server
 
 
 @pytest.fixture
@@ -340,6 +347,87 @@ def test_settings_of_a_folder_without_a_store_begin_none(cli: Any, tmp_path: Pat
     assert "there is no store in" in cli("recall", "tea", "--data", str(tmp_path / "there")).err
 
 
+def test_the_stores_can_be_named_by_flags(cli: Any, data: Path, tmp_path: Path) -> None:
+    cli("remember", "Alice drinks tea")
+    flags = ("--store", f"sqlite://{data}/commonplace.db", "--store", f"sqlite://{tmp_path}/copy.db?name=spare")
+    assert cli("stores", "resync", "spare", *flags, "--json").json["equal"] is True
+    assert [each["name"] for each in cli("stores", *flags, "--json").json["stores"]] == ["sqlite", "spare"]
+    refused = cli("stores", "--store", f"sqlite://{tmp_path}/nowhere.db", "--json")
+    assert (refused.code, "there is no store at" in refused.json["error"]["message"]) == (1, True)
+    nameless = cli("stores", "--store", "sqlite-vec://")
+    assert (nameless.code, "sqlite-vec:// names no file; write sqlite-vec://./memories.db" in nameless.err) == (1, True)
+    assert "there is no store 'spare' with copies" in cli("stores", "resync", "spare", "--json").out
+
+
+def test_what_waits_for_a_store_that_was_removed_can_be_dropped(
+    cli: Any, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_other = f"sqlite://{data}/commonplace.db memorywire+http://127.0.0.1:9?name=other"
+    monkeypatch.setenv("COMMONPLACE_STORES", with_other)
+    erased = cli("remember", "Alice drinks tea", "--json").json["id"]
+    cli("remember", "Bob drinks milk")
+    cli("forget", erased, "--hard", "--yes")
+    refused = cli("stores", "discard", "other", "--yes", "--json")
+    assert (refused.code, "is configured" in refused.json["error"]["message"]) == (1, True)
+    monkeypatch.delenv("COMMONPLACE_STORES")
+    looked = cli("stores", "discard", "other", "--dry-run")
+    assert looked.out == (
+        "would discard 2 changes, of which other is never told; 1 deletion among them, so it may keep what was erased "
+        "or forgotten; nothing was changed\n"
+    )
+    assert cli("stores", "discard", "other", "--dry-run", "--json").json == {
+        "dry_run": True, "store": "other", "waiting": 2, "deletions": 1,
+    }  # fmt: skip
+    unasked = cli("stores", "discard", "other")
+    assert (unasked.code, "add --yes" in unasked.err) == (1, True)
+    assert cli("stores", "discard", "other", typed="n\n").code == 1
+    assert cli("stores", "--json").json["stores"][1]["waiting"] == 2
+    done = cli("stores", "discard", "other", "--yes", "--json").json
+    assert done == {"store": "other", "waiting": 2, "deletions": 1}
+    assert [each["name"] for each in cli("stores", "--json").json["stores"]] == ["sqlite"]
+    entry = cli("audit", "list", "--operation", "discard_deliveries", "--json").json["entries"][-1]
+    assert entry["payload"][0] == {"store": "other", "changes": 2, "deletions": 1}
+    assert cli("audit", "verify").code == 0
+    again = cli("stores", "discard", "other", "--yes", "--json")
+    assert (again.code, "nothing waits for a store 'other'" in again.json["error"]["message"]) == (1, True)
+    monkeypatch.setenv("COMMONPLACE_STORES", with_other)
+    back = cli("stores", "--json").json["stores"][1]
+    assert "what waited for it was discarded" in back["last_error"]
+    assert "stores resync other" in back["last_error"]
+
+
+def test_what_is_dropped_without_a_deletion_says_so(cli: Any, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db memorywire+http://127.0.0.1:9?name=other")
+    cli("remember", "Alice drinks tea")
+    monkeypatch.delenv("COMMONPLACE_STORES")
+    said = cli("stores", "discard", "other", "--yes").out
+    assert said == "discarded 1 change, of which other is never told; no deletion is among them\n"
+
+
+def test_a_server_on_the_data_directory_is_asked_for_its_stores(cli: Any, data: Path, tmp_path: Path) -> None:
+    token = cli("token", "create", "--role", "admin", "--json").json["token"]  # from now on it asks for one
+    down = "memorywire+http://127.0.0.1:9?name=other"
+    settings = {"COMMONPLACE_STORES": f"sqlite://{data}/commonplace.db {down}"}
+    with run_server(data, **settings) as server:
+        server.post("/v0/remember", {"agent_id": "a", "type": "semantic", "content": "Alice drinks tea"}, token=token)
+        found = cli("stores", "--json").json
+        assert (found["server"], [each["name"] for each in found["stores"]]) == (server.url, ["sqlite", "other"])
+        assert (found["stores"][1]["waiting"], found["stores"][1]["altered"]) == (1, 0)
+        assert f"as the server at {server.url} has them" in cli("stores").err
+        named = cli("stores", "--store", f"sqlite://{data}/commonplace.db", "--json").json
+        assert "server" not in named
+        refused = cli("stores", "discard", "other", "--yes", "--json").json["error"]["message"]
+        assert f"the server at {server.url} has the store other" in refused
+        missing = cli("stores", "resync", "other", "--json").json["error"]["message"]
+        assert "give this command the same --store as the server" in missing
+        told = running_server(data)
+        assert told is not None
+        for path in ("/v0/status", "/v0/audit", "/v0/memories?agent_id=a"):  # it is for nothing else
+            answer = server.get(path, token=told.token)
+            assert answer.status in (401, 403) or b"tea" not in answer.body
+    assert "server" not in cli("stores", "--json").json
+
+
 def test_what_another_server_has_and_cannot_be_read_is_named(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     named = [{"tenant": "local", "agent_id": "default", "id": f"theirs-{n}"} for n in range(12)]
     done = {"store": "other", "equal": False, "sent": 0, "deleted": 0, "memories": 1, "copies": 13, "hash": "a"}
@@ -357,3 +445,47 @@ def test_what_another_server_has_and_cannot_be_read_is_named(cli: Any, monkeypat
     done |= {"equal": True, "copies": 1}
     del done["unreadable"]
     assert "it cannot say whether it has tenants" in cli("stores", "resync", "other").out
+
+
+@pytest.mark.parametrize("args", [(), ("resync", "spare")])
+@pytest.mark.parametrize("flag", ["--dry-run", "--yes"])
+def test_options_of_discard_are_refused_elsewhere(cli: Any, two: Path, args: tuple[str, ...], flag: str) -> None:
+    cli("remember", "Alice drinks tea")
+    refused = cli("stores", *args, flag)
+    assert refused.code == 1
+    assert "--dry-run and --yes are of `stores discard`: leave them out" in refused.err
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"", b"garbage\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]",
+     b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\ntea", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}"],
+)  # fmt: skip
+def test_a_server_that_does_not_answer_as_one_is_said_and_this_command_looks_itself(
+    cli: Any, data: Path, answer: bytes
+) -> None:
+    cli("remember", "Alice drinks tea")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            for _ in range(2):
+                connection, _address = listener.accept()
+                with connection:
+                    connection.recv(65_536)
+                    connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        shared = Advertisement(data)
+        shared.publish(url)
+        try:
+            listed = cli("stores")
+            mistyped = cli("stores", "resync", "sapre")
+        finally:
+            shared.withdraw()
+        thread.join(10)
+    assert (listed.code, "sqlite" in listed.out) == (0, True)
+    assert f"the server at {url} does not answer (" in listed.err
+    assert "): this is what this command sees itself" in listed.err
+    assert "there is no store 'sapre' with copies" in mistyped.err

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from commonplace.cli import FAILURE
-from commonplace.cli.support.command import WHOLE_STORE, Answer, Commands, Session, argument
+from commonplace.cli.support import options
+from commonplace.cli.support.command import WHOLE_STORE, Answer, Commands, Session, argument, option
 from commonplace.cli.support.interruption import RUN_AGAIN, report_interrupt
-from commonplace.cli.support.output import Document, plural
+from commonplace.cli.support.output import Document, confirm, plural
 from commonplace.cli.support.progress import ProgressBar
 from commonplace.cli.support.tables import Table
-from commonplace.wire.errors import ValidationError
+from commonplace.wire.errors import Conflict, NotFound, ValidationError
+
+if TYPE_CHECKING:
+    from commonplace.serve.shared_embedder import RunningServer
 
 commands = Commands()
 
@@ -18,25 +22,73 @@ commands = Commands()
 @commands.add("stores", unused=WHOLE_STORE)
 def stores(
     run: Session,
-    action: Annotated[str | None, argument("[resync]", "What to do; nothing lists them.")] = None,
-    name: Annotated[
-        str | None, argument("[NAME]", "The store to make equal to the first, as the list names it.")
+    action: Annotated[str | None, argument("[ACTION]", "resync or discard; nothing lists them.")] = None,
+    name: Annotated[str | None, argument("[NAME]", "The store, as the list names it.")] = None,
+    store: Annotated[
+        list[str] | None, option("--store URL", "The stores, the first of which the others have copies of; repeatable.")
     ] = None,
+    dry_run: options.DryRun = False,
+    yes: options.Yes = False,
 ) -> Answer:
-    """List the stores with what waits for each, or make one equal to the first and prove it.
+    """List the stores and what waits for each, make one equal to the first, or drop what waits.
+
+    A server that runs on the data directory is asked for its own. `discard` is for a store that is configured no more:
+    it is never told what waited for it.
 
     \b
     Example:
       commonplace stores
       commonplace stores resync mem0
+      commonplace stores discard mem0 --dry-run
     """
+    run.stores = tuple(store or ())
+    if action != "discard" and (dry_run or yes):
+        raise ValidationError(
+            "--dry-run and --yes are of `stores discard`: leave them out", field="dry_run" if dry_run else "yes"
+        )
     if action is None:
+        return _list(run)
+    if action not in ("resync", "discard") or name is None:
+        raise ValidationError(
+            "write `commonplace stores`, `commonplace stores resync NAME` or `commonplace stores discard NAME`",
+            field="action",
+        )
+    return _resync(run, name) if action == "resync" else _discard(run, name, dry_run, yes)
+
+
+def _list(run: Session) -> Answer:
+    server = None if run.stores else _server(run)
+    if server is None:
         return _listed(run(run.memory.stores()))
-    if action != "resync" or name is None:
-        raise ValidationError("write `commonplace stores`, or `commonplace stores resync NAME`", field="action")
+    try:
+        found = _stores_of_server(server)
+    except (OSError, ValueError) as error:
+        answer = _listed(run(run.memory.stores()))
+        answer.remarks = [
+            f"the server at {server.url} does not answer ({error}): this is what this command sees itself"
+        ]
+        return answer
+    answer = _listed(found, server.url)
+    answer.remarks = [f"as the server at {server.url} has them; --store names others"]
+    return answer
+
+
+def _resync(run: Session, name: str) -> Answer:
     bar = ProgressBar(f"comparing {name}")
-    with report_interrupt(lambda: _stopped(name, bar.percent)), bar as progress:
-        done = run(run.memory.resync(name, progress=progress))
+    try:
+        with report_interrupt(lambda: _stopped(name, bar.percent)), bar as progress:
+            done = run(run.memory.resync(name, progress=progress))
+    except NotFound as fault:
+        server = _server(run)
+        try:
+            is_there = server is not None and name in _configured(server)
+        except Conflict:  # a mistyped name stays one, whatever the server does
+            raise fault from None
+        if server is None or not is_there:
+            raise
+        raise NotFound(
+            f"{fault.message}; the server at {server.url} has it: give this command the same --store as the server"
+        ) from None
     said = f"{name} was sent {plural(done['sent'], 'memory')} and lost {plural(done['deleted'], 'memory')}; "
     if done["equal"]:
         said += f"both have the same {done['memories']:,} (sha256 {done['hash'][:16]}…)"
@@ -61,7 +113,52 @@ def _stopped(name: str, percent: int) -> str:
     return f" at about {percent} %: what {name} was sent stays there, and nothing is lost; {RUN_AGAIN}"
 
 
-def _listed(found: list[Document]) -> Answer:
+def _discard(run: Session, name: str, dry_run: bool, yes: bool) -> Answer:
+    server = _server(run)
+    if server is not None and name in _configured(server):
+        raise Conflict(f"the server at {server.url} has the store {name} and delivers to it: remove it there first")
+    seen = run(run.memory.discard_deliveries(name, dry_run=True))
+    lost = _lost(seen)
+    if dry_run:
+        return Answer(seen, f"would discard {lost}; nothing was changed")
+    if not yes:
+        if not run.interactive:
+            raise ValidationError(f"this would discard {lost}: look with --dry-run first, then add --yes", field="yes")
+        confirm(f"Discard {lost}?")
+    with ProgressBar(f"discarding what waits for {name}") as progress:
+        done = run(run.memory.discard_deliveries(name, progress=progress))
+    return Answer(done, f"discarded {_lost(done)}")
+
+
+def _lost(found: Document) -> str:
+    lost = f"{plural(found['waiting'], 'change')}, of which {found['store']} is never told; "
+    if not found["deletions"]:
+        return lost + "no deletion is among them"
+    return lost + f"{plural(found['deletions'], 'deletion')} among them, so it may keep what was erased or forgotten"
+
+
+def _server(run: Session) -> RunningServer | None:
+    from commonplace import config
+    from commonplace.serve.shared_embedder import running_server
+
+    return running_server(config.load(data=run.data).data)
+
+
+def _stores_of_server(server: RunningServer) -> list[Document]:
+    from commonplace.serve.shared_embedder import stores_of
+
+    return stores_of(server)
+
+
+def _configured(server: RunningServer) -> set[str]:
+    """The names of those that it has beside the first."""
+    try:
+        return {each["name"] for each in _stores_of_server(server) if "timeout" in each}
+    except (OSError, ValueError) as error:
+        raise Conflict(f"the server at {server.url} does not say which stores it has ({error}): stop it") from None
+
+
+def _listed(found: list[Document], server: str | None = None) -> Answer:
     rows = [
         [
             each["name"],
@@ -75,6 +172,8 @@ def _listed(found: list[Document]) -> Answer:
         for each in found
     ]
     columns = ["store", "role", "status", "waiting", "failing", "behind", "why"]
+    if server is not None:
+        return Answer({"stores": found, "server": server}, Table(columns, rows))
     # A process counts altered copies of its own recalls (`altered`): this one has asked nothing, so none are shown.
     shown = [{name: value for name, value in each.items() if name != "altered"} for each in found]
     return Answer({"stores": shown}, Table(columns, rows))

@@ -53,6 +53,21 @@ class UpkeepMethods(InterfaceBase):
         """
         raise Unavailable(_LOCAL_ONLY.format(command="stores resync"))
 
+    async def discard_deliveries(
+        self, store: str, *, dry_run: bool = False, progress: Progress | None = None
+    ) -> Document:
+        """Drop what waits for a store that is configured no more: {store, waiting, deletions}. It is never told of
+        them, the deletions among them.
+
+        >>> from commonplace.wire.errors import NotFound
+        >>> try:
+        ...     await memory.discard_deliveries("mem0")
+        ... except NotFound:
+        ...     print("nothing waits for it")
+        nothing waits for it
+        """
+        raise Unavailable(_LOCAL_ONLY.format(command="stores discard"))
+
     async def flush(self) -> None:
         """Write what is written behind (recall counters and their audit entries), now. A server does it by itself.
 

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from commonplace.engine import require_role
 from commonplace.serve import review_stream
-from commonplace.serve.auth import NOBODY
+from commonplace.serve.auth import NOBODY, as_owner
 from commonplace.serve.context import RECORD, AppContext, RequestRecord
 from commonplace.serve.http_io import (
     CLIENT_GONE,
@@ -183,6 +183,7 @@ class RouteEndpoint:
         if route.role is not None:
             anonymous = route.anonymous(engine) if route.anonymous is not None else None
             who, _ = await authenticator.admit(headers.get("authorization"), anonymous)
+            who = as_owner(who, route.operation)
             scope[RECORD].principal = who.name
             require_role(who, route.role)
             authenticator.spend(who)

@@ -21,7 +21,13 @@ _AGAIN_SECONDS = 0.05
 NOBODY = Principal("nobody", "", "reader", ())
 #: A process on the same data directory that uses the server's embedder: it may read no agent's memory here.
 EMBEDDER_CLIENT = Principal("embedder-client", "", "reader", ())
+#: What it may ask all the same, as whoever looks after the data directory: it has read a file that only they can.
+_OWNERS_OPERATIONS = frozenset({"stores"})
 _MISSING = "send `Authorization: Bearer TOKEN`; whoever runs this server makes one: `commonplace token create`"
+
+
+def as_owner(who: Principal, operation: str) -> Principal:
+    return Principal() if who is EMBEDDER_CLIENT and operation in _OWNERS_OPERATIONS else who
 
 
 class Authenticator:

@@ -43,6 +43,7 @@ _LOCK_TRIES, _LOCK_PAUSE_SECONDS = 5, 0.002
 #: A pipe put in the file's place must not make anyone wait.
 _OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _REQUEST_SECONDS = 10.0
+_STORES_SECONDS = 30.0  # it asks each of its stores how it is
 #: After a server could not help it is not asked again for so long.
 _RETRY_SECONDS = 30.0
 
@@ -227,14 +228,35 @@ class SharedTokenEmbedder(SharedEmbedder):
         return Encoding(_floats(embedding, self.dimension)[0], tokens, weights, kept)
 
 
-def _connection(server: RunningServer) -> http.client.HTTPConnection:
+def stores_of(server: RunningServer) -> list[Document]:
+    """The stores as a running server has them; raises OSError or ValueError where it does not say."""
+    import http.client  # as in `_connection`
+
+    connection = _connection(server, _STORES_SECONDS)
+    try:
+        connection.request("GET", "/v0/stores", headers={"Authorization": f"Bearer {server.token}"})
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+    except http.client.HTTPException as error:
+        raise ValueError(f"it does not speak HTTP: {type(error).__name__}") from None
+    except ValueError:
+        raise ValueError("it answers with something that is no JSON") from None
+    finally:
+        connection.close()
+    stores = answer.get("stores") if isinstance(answer, dict) else None
+    if response.status != 200 or not isinstance(stores, list):
+        raise ValueError(f"it answers {response.status}, and not with stores")
+    return stores
+
+
+def _connection(server: RunningServer, seconds: float = _REQUEST_SECONDS) -> http.client.HTTPConnection:
     import http.client  # here, because without a server it is not needed, and TLS alone takes megabytes
     from urllib.parse import urlsplit
 
     address = urlsplit(server.url)
     host, port = address.hostname or "", address.port
     if not server.certificate:
-        return http.client.HTTPConnection(host, port, timeout=_REQUEST_SECONDS)
+        return http.client.HTTPConnection(host, port, timeout=seconds)
     import hashlib
     import ssl
 
@@ -242,7 +264,7 @@ def _connection(server: RunningServer) -> http.client.HTTPConnection:
     # written into the file, which nobody else can write to.
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    connection = http.client.HTTPSConnection(host, port, timeout=_REQUEST_SECONDS, context=context)
+    connection = http.client.HTTPSConnection(host, port, timeout=seconds, context=context)
     connection.connect()
     shown = connection.sock.getpeercert(binary_form=True)
     if hashlib.sha256(shown or b"").hexdigest() != server.certificate:

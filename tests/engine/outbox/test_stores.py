@@ -6,7 +6,10 @@ import pytest
 from replica_house import AGENT, house, run
 
 from commonplace.engine import Draft, Engine, Forget
+from commonplace.engine.core import SYSTEM
 from commonplace.engine.outbox.deliveries import kind_of
+from commonplace.engine.outbox.store_names import STORE_NAME
+from commonplace.stores.base import Record
 from commonplace.testing.subject import WHO
 from commonplace.wire.errors import Forbidden, NotFound
 from commonplace.wire.record import Principal, Role
@@ -140,3 +143,17 @@ async def test_one_that_was_away_at_the_start_is_well_when_it_answers() -> None:
         while h.engine.stores.failing():
             await asyncio.sleep(0)
         assert (await h.engine.health())["status"] == "ok"
+
+
+@pytest.mark.parametrize("refuses", ["", "tea"])
+@run
+async def test_that_a_name_means_another_store_is_said_until_a_resync_has_made_it_equal(refuses: str) -> None:
+    async with house() as h:
+        value = {"address": "x", "at": 1, "waited_for_another": True}
+        await h.primary.transact(SYSTEM, lambda tx: tx.put_record(Record(STORE_NAME, "copy", value)))
+        h.copies[0].refuses = refuses
+        await h.remember("tea")
+        await h.outbox.join()
+        assert (await h.engine.stores.resync(WHO, "copy"))["equal"] is not bool(refuses)
+        said = (await h.engine.stores.list(WHO))[1].get("last_error", "")
+        assert ("was given to another address" in said) is bool(refuses)

@@ -36,6 +36,7 @@ class Session:
     def __init__(self, data: Path | None, agent: str | None, *, as_json: bool = False, existing: bool = False) -> None:
         self.data, self.agent, self.as_json = data, agent, as_json
         self.existing = existing  # whether a store that is not there is the user's mistake
+        self.stores: tuple[str, ...] = ()  # URLs, where the command was given some
         self.warnings: list[str] = []
         self.store_problems: dict[str, str] = {}  # why one did not do its part of what was written, by its name
         self.config_notes: tuple[str, ...] = ()  # settings that are not used, a sentence each
@@ -47,7 +48,7 @@ class Session:
         data = self.data
         from commonplace import config as configuration
 
-        config = configuration.load(data=data, agent=self.agent)
+        config = configuration.load(data=data, agent=self.agent, stores=self.stores or None)
         self.config_notes = config.notes
         if self.existing and config.store is None and data is not None and not config.database.exists():
             raise NotFound(f"there is no store in {data}; `commonplace remember --data {data} …` would begin one")
@@ -65,8 +66,14 @@ class Session:
         # A server on the same data has the model in memory; loading it again takes most of what a command does.
         server = running_server(config.data)
         if server is None:
-            return Memory(self.agent, data=data)
-        return Memory(self.agent, data=data, embedder=open_shared_embedder(config), server_url=server.url)
+            return Memory(self.agent, data=data, stores=self.stores or None)
+        return Memory(
+            self.agent,
+            data=data,
+            stores=self.stores or None,
+            embedder=open_shared_embedder(config),
+            server_url=server.url,
+        )
 
     @cached_property
     def engine(self) -> Engine:

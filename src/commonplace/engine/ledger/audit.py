@@ -19,7 +19,7 @@ AUDIT_OPERATIONS = (
     "approve", "reject", "edit_review", "expire_review", "set_policies", "auto_allow", "revoke_auto_allow",
     "policy_reject", "graph_assert", "graph_retract", "graph_erase", "create_palace", "identify_palace",
     "recover", "undo_recovery", "mend_time", "create_token", "rotate_token", "revoke_token", "remove_token",
-    "add_peer", "remove_peer", "vouch", "rotate_identity",
+    "add_peer", "remove_peer", "vouch", "rotate_identity", "discard_deliveries",
 )  # fmt: skip
 _PAGE = 1000
 

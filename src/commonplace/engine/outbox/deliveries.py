@@ -83,6 +83,11 @@ class RecordingTransaction:
             self.changes[id] = Change(id, memory.agent_id, memory.type, self._tx.seq, None)
 
 
+def is_current(memory: Memory, now: int) -> bool:
+    """Whether copies of it are to be anywhere."""
+    return memory.status == "live" and (memory.expires_at is None or memory.expires_at > now)
+
+
 def kind_of(store: str) -> str:
     return f"outbox/{store}"
 

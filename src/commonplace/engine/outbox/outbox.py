@@ -221,8 +221,7 @@ class Outbox:
         return found
 
     def _is_kept(self, replica: Replica, memory: Memory) -> bool:
-        is_over = memory.expires_at is not None and memory.expires_at <= self._core.clock()
-        return memory.status == "live" and not is_over and replica.omits(memory) is None
+        return deliveries.is_current(memory, self._core.clock()) and replica.omits(memory) is None
 
     async def resend(
         self, replica: Replica, tenant: str, owners: Mapping[str, str], seconds: float, *, delete_first: bool = False

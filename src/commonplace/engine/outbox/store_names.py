@@ -18,6 +18,7 @@ from commonplace.stores.base import Primary, Record, Transaction
 from commonplace.wire.errors import Fault, ValidationError
 
 STORE_NAME = "store_name"  # the kind of record, under the name
+_NOTICES = frozenset({"waited_for_another", "discarded"})  # why it is to be resynced
 
 
 @dataclass(slots=True, frozen=True)
@@ -105,9 +106,14 @@ async def _waits(primary: Primary, name: str) -> bool:
     return False
 
 
-async def renamed_advice(primary: Primary, name: str) -> str | None:
+async def resync_advice(primary: Primary, name: str) -> str | None:
     """What to do about a name that was given to another address while something waited under it."""
     record = await primary.record(SYSTEM, STORE_NAME, name)
+    if record is not None and record.value.get("discarded"):
+        return (
+            "what waited for it was discarded, so it may still have copies of what was erased: "
+            f"`commonplace stores resync {name}` makes it equal"
+        )
     if record is None or not record.value.get("waited_for_another"):
         return None
     return (
@@ -117,13 +123,23 @@ async def renamed_advice(primary: Primary, name: str) -> str | None:
     )
 
 
-async def settle_renaming(primary: Primary, name: str) -> None:
+async def mark_deliveries_discarded(primary: Primary, name: str) -> None:
+    """It is not told what waited for it: should it be attached again, someone has to make it equal."""
+
+    def work(tx: Transaction) -> None:
+        if (record := tx.record(STORE_NAME, name)) is not None:
+            tx.put_record(Record(STORE_NAME, name, {**record.value, "discarded": True}))
+
+    await primary.transact(SYSTEM, work)
+
+
+async def clear_resync_notices(primary: Primary, name: str) -> None:
     """The operator has seen to it."""
 
     def work(tx: Transaction) -> None:
         record = tx.record(STORE_NAME, name)
-        if record is not None and record.value.get("waited_for_another"):
-            value = {key: held for key, held in record.value.items() if key != "waited_for_another"}
+        if record is not None and not _NOTICES.isdisjoint(record.value):
+            value = {key: held for key, held in record.value.items() if key not in _NOTICES}
             tx.put_record(Record(STORE_NAME, name, value))
 
     await primary.transact(SYSTEM, work)

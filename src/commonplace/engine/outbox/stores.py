@@ -10,12 +10,13 @@ from commonplace.engine.core import Core
 from commonplace.engine.ledger import audit
 from commonplace.engine.outbox.answers import read_names, read_tenants
 from commonplace.engine.outbox.deliveries import kind_of
+from commonplace.engine.outbox.discard import discard
 from commonplace.engine.outbox.replicas import SEARCHES_FAIL, Replica
 from commonplace.engine.outbox.resync import TIMEOUT_SECONDS, Resync
-from commonplace.engine.outbox.store_names import renamed_advice, settle_renaming
+from commonplace.engine.outbox.store_names import clear_resync_notices, resync_advice
 from commonplace.stores.base import Reach, Store
 from commonplace.stores.optional import AgentListing, Finding, Progress, RecordKinds, TenantListing
-from commonplace.wire.errors import NotFound
+from commonplace.wire.errors import Conflict, NotFound
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import ALL_AGENTS, Principal
 
@@ -65,7 +66,7 @@ class Stores:
             said = state.get("error", "ok" if state["status"] == "ok" else "it is still starting")
             if failing:
                 said += f"; {failing} of {waiting} changes that wait for it failed"
-            renamed = await renamed_advice(self._core.primary, replica.name)
+            renamed = await resync_advice(self._core.primary, replica.name)
             said += f"; {renamed}" if renamed else ""
             ok = state["status"] == "ok" and not failing and renamed is None
             findings.append(Finding(f"store {replica.name}", ok, said))
@@ -98,8 +99,18 @@ class Stores:
             await sync.run(self._reach(replica, tenant, agent))
         found = sync.result() | {"all_tenants": theirs is not None}
         if found["equal"]:
-            await settle_renaming(self._core.primary, name)
+            await clear_resync_notices(self._core.primary, name)
         return found
+
+    async def discard(
+        self, who: Principal, name: str, *, dry_run: bool = False, progress: Progress | None = None
+    ) -> dict[str, Any]:
+        """Drop what waits for a store that is configured no more: {store, waiting, deletions}, of which `deletions` are
+        of memories that are gone or hidden here. It is never told of them."""
+        require_operator(who, "discard what waits for a store")
+        if self._core.outbox.replicas.named(name) is not None:
+            raise Conflict(f"the store {name} is configured, and what waits for it is delivered: remove it first")
+        return await discard(self._core, who, name, dry_run, progress or (lambda done, of: None))
 
     async def _tenants_of(self, replica: Replica) -> Sequence[str] | None:
         """Those that it has copies of, also where the primary was restored from before their first memory; None where
@@ -127,7 +138,7 @@ class Stores:
     async def _of(self, who: Principal, replica: Replica) -> dict[str, Any]:
         found = {"name": replica.name, "role": "replica", **replica.state(), "altered": replica.altered}
         found |= {"timeout": replica.timeout, "weight": replica.weight, **await self._lag(who, replica.name)}
-        if renamed := await renamed_advice(self._core.primary, replica.name):
+        if renamed := await resync_advice(self._core.primary, replica.name):
             found["last_error"] = renamed
         if who.is_operator and replica.attachment.shown:
             found["url"] = replica.attachment.shown
@@ -143,7 +154,7 @@ class Stores:
         names = [kind.removeprefix(kind_of("")) for kind in kinds if kind.startswith(kind_of("")) and kind not in known]
         why = (
             "it is not among the configured stores; what waits for it is delivered when it is again, at the same "
-            "address or with this name in its URL (name=)"
+            "address or with this name in its URL (name=); `commonplace stores discard NAME` drops it"
         )
         shown = {"role": "replica", "status": "down", "error": why, "capabilities": []}
         return [{"name": name, **await self._lag(who, name), **shown, "last_error": why} for name in sorted(names)]

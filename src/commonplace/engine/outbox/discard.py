@@ -1,0 +1,72 @@
+"""Dropping what waits for a store that is configured no more; what is recorded or taken in hand meanwhile stays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from commonplace.engine.core import Core
+from commonplace.engine.ledger import audit
+from commonplace.engine.outbox.courier import GROUP
+from commonplace.engine.outbox.deliveries import is_current, kind_of
+from commonplace.engine.outbox.store_names import mark_deliveries_discarded
+from commonplace.stores.base import Transaction
+from commonplace.stores.optional import Progress
+from commonplace.wire.errors import Conflict, NotFound
+from commonplace.wire.record import ALL_AGENTS, Principal
+
+
+async def discard(core: Core, who: Principal, name: str, dry_run: bool, progress: Progress) -> dict[str, Any]:
+    """What was dropped, or would be: {store, waiting, deletions}."""
+    found = await _look(core, name)
+    if dry_run:
+        return {"dry_run": True, **found}
+    await mark_deliveries_discarded(core.primary, name)
+    total, changes, deletions = found["waiting"], 0, 0
+    for tenant in await core.primary.tenants():
+        seqs = {record.key: record.value["seq"] for record in await core.primary.records(tenant, kind_of(name))}
+        ids = list(seqs)
+        for start in range(0, len(ids), GROUP):
+            group = {id: seqs[id] for id in ids[start : start + GROUP]}
+            dropped, gone = await core.transact(tenant, lambda tx, group=group: _drop(tx, who, name, group))  # type: ignore[misc]
+            changes, deletions = changes + dropped, deletions + gone
+            progress(min(changes, total), total)
+    return {"store": name, "waiting": changes, "deletions": deletions}
+
+
+async def _look(core: Core, name: str) -> dict[str, Any]:
+    waiting, deletions, now = 0, 0, core.clock()
+    for tenant in await core.primary.tenants():
+        held = await core.primary.records(tenant, kind_of(name))
+        if any(_is_in_hand(record.value, now) for record in held):
+            raise Conflict(f"a process has the store {name} and is delivering to it: end that, and repeat in a minute")
+        ids = [record.key for record in held]
+        waiting += len(ids)
+        for start in range(0, len(ids), GROUP):
+            group = ids[start : start + GROUP]
+            current = sum(1 for memory in await core.primary.get(tenant, group) if is_current(memory, now))
+            deletions += len(group) - current
+    if not waiting:
+        raise NotFound(f"nothing waits for a store {name!r}; `commonplace stores` lists those for which it does")
+    return {"store": name, "waiting": waiting, "deletions": deletions}
+
+
+def _drop(tx: Transaction, who: Principal, name: str, seqs: Mapping[str, int]) -> tuple[int, int]:
+    """How many were dropped, and how many of them were deletions. One that has changed since it was seen, as by an
+    erasure, belongs to a process that has the store."""
+    dropped = deletions = 0
+    for id, seq in seqs.items():
+        record = tx.record(kind_of(name), id)
+        if record is None or record.value["seq"] != seq or _is_in_hand(record.value, tx.now):
+            continue
+        tx.drop_record(kind_of(name), id)
+        memory = tx.get(id)
+        dropped, deletions = dropped + 1, deletions + (memory is None or not is_current(memory, tx.now))
+    if dropped:
+        said = {"store": name, "changes": dropped, "deletions": deletions}
+        audit.append(tx, who, "discard_deliveries", ALL_AGENTS, [audit.part(None, said)])
+    return dropped, deletions
+
+
+def _is_in_hand(value: Mapping[str, Any], now: int) -> bool:
+    return bool(value.get("owner")) and int(value.get("until", 0)) > now

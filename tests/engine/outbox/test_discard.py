@@ -1,0 +1,74 @@
+"""Dropping what waits for a store that is gone, and nothing that a process has recorded since."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from replica_house import AGENT, House, house, run
+
+from commonplace.engine import Forget
+from commonplace.engine.outbox.deliveries import kind_of
+from commonplace.stores.base import Record
+from commonplace.testing.subject import WHO
+from commonplace.wire.errors import Conflict, Forbidden, NotFound
+from commonplace.wire.record import Principal
+
+
+async def _left_behind(h: House) -> list[str]:
+    """A change and a deletion that wait for a copy that is away."""
+    ids = [await h.remember("Alice drinks tea"), await h.remember("Bob drinks milk")]
+    await h.outbox.join()
+    h.copies[0].down = "no route"
+    await h.engine.forget(WHO, Forget(AGENT, [ids[0]], hard_delete=True))
+    ids.append(await h.remember("Alice sings"))
+    await h.outbox.join()
+    h.clock.advance(600_000)
+    return [ids[0], ids[2]]
+
+
+@run
+async def test_what_waits_is_counted_and_dropped() -> None:
+    async with house() as h:
+        await _left_behind(h)
+        async with house(copies=0, primary=h.primary, clock=h.clock) as without:
+            looked = await without.engine.stores.discard(WHO, "copy", dry_run=True)
+            assert looked == {"dry_run": True, "store": "copy", "waiting": 2, "deletions": 1}
+            assert len(await h.waiting()) == 2
+            done = await without.engine.stores.discard(WHO, "copy")
+            assert done == {"store": "copy", "waiting": 2, "deletions": 1}
+            assert await h.waiting() == {}
+            with pytest.raises(NotFound, match="nothing waits for a store 'copy'"):
+                await without.engine.stores.discard(WHO, "copy")
+
+
+@run
+async def test_only_an_operator_discards_and_only_of_one_that_is_configured_no_more() -> None:
+    async with house() as h:
+        await _left_behind(h)
+        with pytest.raises(Conflict, match="is configured"):
+            await h.engine.stores.discard(WHO, "copy")
+        async with house(copies=0, primary=h.primary, clock=h.clock) as without:
+            for who in (Principal(role="writer"), Principal("alice", "acme", "admin", ("*",))):
+                with pytest.raises(Forbidden):
+                    await without.engine.stores.discard(who, "copy")
+        assert len(await h.waiting()) == 2
+
+
+@pytest.mark.parametrize("change", [{"seq": 99}, {"owner": "another"}])
+@run
+async def test_what_a_process_records_or_takes_in_hand_meanwhile_stays(change: dict[str, Any]) -> None:
+    async with house() as h:
+        erased, _ = await _left_behind(h)
+        async with house(copies=0, primary=h.primary, clock=h.clock) as without:
+            core, transact = without.engine._core, without.engine._core.transact
+
+            async def meanwhile(tenant: str, work: Any) -> Any:
+                value = (await h.waiting())[erased] | change | {"until": h.clock() + 60_000 * ("owner" in change)}
+                await h.primary.transact(tenant, lambda tx: tx.put_record(Record(kind_of("copy"), erased, value)))
+                return await transact(tenant, work)
+
+            core.transact = meanwhile  # type: ignore[method-assign]
+            done = await without.engine.stores.discard(WHO, "copy")
+            assert done == {"store": "copy", "waiting": 1, "deletions": 0}
+            assert list(await h.waiting()) == [erased]
