@@ -90,12 +90,20 @@ def _compact(answer: Document, options: _AnswerOptions, *, nested: bool) -> Docu
     """What goes without saying is left out of each of many, and said of one that was asked for by its id."""
     shown: Document = {}
     for name, value in answer.items():
+        if name == "stores" and not options.explained and (failed := _with_errors(value)):
+            shown[name] = failed
+            continue
         if value is None or (name in _INTERNAL and not options.explained) or (name in _OPTIONAL and not value):
             continue
         if nested and (value == _USUAL.get(name, _NEVER) or (name == "agent_id" and value == options.agent)):
             continue
         shown[name] = _compact_value(name, value, options)
     return shown
+
+
+def _with_errors(stores: Any) -> list[Document]:
+    """Of what each store did what went wrong: that a copy is left of what was erased is no machinery."""
+    return [each for each in stores or () if isinstance(each, dict) and each.get("error")]
 
 
 def _compact_value(name: str, value: Any, options: _AnswerOptions) -> Any:
