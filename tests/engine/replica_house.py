@@ -29,6 +29,7 @@ else:
     IN_MEMORY = InMemory
 
 AGENT = "agent"
+_EMBEDDER = HashingEmbedder()
 EVERYTHING = Reach("local", (AGENT,), statuses=("live", "pending", "archived", "deleted"))
 
 
@@ -132,13 +133,14 @@ async def house(
     stores: Any = None,
     types: frozenset[str] | None = None,
     settings: Settings | None = None,
+    embedder: HashingEmbedder | None = _EMBEDDER,
 ) -> AsyncIterator[House]:
     clock = clock or FakeClock()
     held = stores or [Flaky(clock, f"copy{n or ''}") for n in range(copies)]
     attached = [Attachment(each.name, lambda each=each: each, timeout, types=types) for each in held]  # type: ignore[misc]
     primary = primary or InMemory(clock)
     settings = settings or Settings()
-    engine = await Engine.open(primary, HashingEmbedder(), clock=clock, replicas=attached, settings=settings)
+    engine = await Engine.open(primary, embedder, clock=clock, replicas=attached, settings=settings)
     if engine._core.outbox._loop is not None:
         engine._core.outbox._loop.cancel()  # tests say when something is tried again
     await engine.stores.wait_until_open(5)

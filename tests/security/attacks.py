@@ -22,13 +22,13 @@ def dialled(server: ServerProcess) -> Iterator[socket.socket]:
 
 def rest(line: socket.socket) -> bytes:
     """Everything until the server closes; what a reset cuts off is lost."""
-    said = b""
+    said = bytearray()  # an answer may be of many megabytes, and bytes would be copied with each piece
     try:
         while data := line.recv(65_536):
             said += data
     except ConnectionError:
         pass
-    return said
+    return bytes(said)
 
 
 def flood(line: socket.socket, data: bytes, most: int) -> tuple[int, bytes]:

@@ -99,3 +99,15 @@ async def test_a_store_is_not_given_what_it_turns_out_not_to_keep_when_it_opens(
     change = Change("m", "agent", "procedural", 1, Entry(memory, None, b""))
     assert await asyncio.gather(*courier.submit("local", [change, _change("tea is a drink", 2, "n")])) == [None, None]
     assert await store.contents() == {"tea is a drink"}
+
+
+@run
+async def test_what_waits_of_two_tenants_goes_to_each_as_its_own() -> None:
+    """A deletion under another tenant finds nothing, and would count as done."""
+    store = Flaky(FakeClock())
+    courier = Courier(Replica(Attachment("copy", lambda: store), FakeClock()), _settled)
+    theirs = Memory("m", "elsewhere", "agent", "semantic", "a diary", created_at=1)
+    await store.put([Entry(theirs, None, b"")])
+    futures = [*courier.submit("local", [_gone(1, "o")]), *courier.submit("elsewhere", [_gone(2)])]
+    assert await asyncio.gather(*futures) == [None, None]
+    assert await store.get("elsewhere", ["m"]) == []

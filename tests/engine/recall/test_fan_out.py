@@ -83,6 +83,20 @@ async def test_each_fusion_gives_every_memory_once(fusion: str) -> None:
         assert len(found.hits) == 2
 
 
+@pytest.mark.parametrize(("fusion", "first"), [("weighted", "heavy"), ("max", "light")])
+@run
+async def test_scores_count_by_their_stores_weight_where_fusion_is_weighted(fusion: str, first: str) -> None:
+    clock = FakeClock()
+    stores = {name: Rogue(clock, name) for name in ("light", "heavy")}
+    async with house(clock=clock, stores=list(stores.values())) as h:
+        h.outbox.replicas.named("heavy").weight = 50.0
+        ids = {name: await h.remember(f"tea that the {name} one names") for name in stores}
+        for name, score in (("light", 1.0), ("heavy", 0.9)):
+            stores[name].lies = [_candidate(ids[name], f"tea that the {name} one names", score=score)]
+        found = await ask(h, fusion=fusion, min_score=0.0)
+        assert found.hits[0].memory.id == ids[first]
+
+
 @run
 async def test_a_quorum_leaves_out_what_too_few_stores_found() -> None:
     async with house(copies=2) as h:
@@ -296,20 +310,36 @@ async def test_a_store_that_fails_is_left_alone_however_many_agents_are_asked_of
         assert "not asked for" in (await h.engine.recall(WHO, Query(everyone, "tea"))).errors["copy"]
 
 
+@pytest.mark.parametrize("type", ["emotional", ["emotional"], {"$in": ["emotional"]}])
 @run
-async def test_a_store_that_cannot_is_skipped_and_named() -> None:
+async def test_a_store_that_cannot_is_skipped_and_named(type: Any) -> None:
     clock = FakeClock()
     copy = Flaky(clock)
     copy.capabilities = copy.capabilities - {"emotional"}
     async with house(clock=clock, stores=[copy]) as h:
         await h.remember("glad of tea", type="emotional")
         calls = copy.calls
-        found = await ask(h, filter={"type": "emotional"})
+        found = await ask(h, filter={"type": type})
         assert [hit.memory.content for hit in found.hits] == ["glad of tea"]
         assert (found.stores_queried, copy.calls) == ([h.primary.name], calls)
         assert "copy was not asked: it does not keep emotional memories" in (found.note or "")
         then = await ask(h, as_of=clock())
         assert "copy was not asked: it has the present only" in (then.note or "")
+
+
+@pytest.mark.parametrize("words", [False, True])
+@run
+async def test_a_store_that_finds_by_meaning_only_is_skipped_where_nothing_has_a_vector(words: bool) -> None:
+    clock = FakeClock()
+    copy = Flaky(clock)
+    copy.capabilities = copy.capabilities if words else copy.capabilities - {"fts"}
+    async with house(clock=clock, stores=[copy], embedder=None) as h:
+        await h.remember("tea")
+        found = await ask(h)
+        assert [hit.memory.content for hit in found.hits] == ["tea"]
+        assert found.stores_queried == [h.primary.name, *(["copy"] if words else [])]
+        said = "copy was not asked: it finds by meaning only, and there is no embedder"
+        assert (said in (found.note or "")) is not words
 
 
 @run
