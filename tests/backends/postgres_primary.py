@@ -16,6 +16,7 @@ from postgres_databases import database_for, drop_databases, return_database, se
 
 import commonplace.stores.memory
 import commonplace.stores.sqlite
+from commonplace.config import DATABASE
 from commonplace.stores.base import StoreSettings
 from commonplace.stores.postgres import schema
 from commonplace.stores.postgres.store import PostgresStore
@@ -116,9 +117,18 @@ def left_out(item: pytest.Item) -> str | None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: Any) -> None:
-    if (folder := getattr(item, "funcargs", {}).get("tmp_path")) is not None:
+    folder = getattr(item, "funcargs", {}).get("tmp_path")
+    if folder is not None:
         drop_databases(folder)
     FreshDatabase.drop_all()
+    if folder is not None:
+        check_no_file(folder)
+
+
+def check_no_file(folder: Path) -> None:
+    """A process that was told the folder and not the database would test SQLite, and pass."""
+    used = [path for path in folder.rglob(DATABASE) if path.stat().st_size]
+    assert not used, f"{used[0]} was written: this tested SQLite, and not PostgreSQL"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:

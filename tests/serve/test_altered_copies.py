@@ -31,13 +31,15 @@ SAID = "another text for 1 of the memories it named"
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, ServerProcess]]:
     data = tmp_path_factory.mktemp("altered")
-    stores = f"{store_url(data / 'commonplace.db')} sqlite://{data}/copy.db?name=spare"
-    (data / "commonplace.toml").write_text(f"stores = {stores.split()!r}\n".replace("'", '"'), "utf-8")
-    with run_server(data) as server:
+    with run_server(data, COMMONPLACE_STORES=_stores(data)) as server:
         kept = server.post("/v0/remember", {"agent_id": AGENT, "type": "semantic", "content": TRUE}).json
         assert kept["stores"][1:] == ["spare"]
         asyncio.run(_alter(data / "copy.db", kept["id"]))
         yield data, server
+
+
+def _stores(data: Path) -> str:
+    return f"{store_url(data / 'commonplace.db')} sqlite://{data}/copy.db?name=spare"
 
 
 async def _alter(path: Path, id: str) -> None:
@@ -65,7 +67,9 @@ TOLD: dict[str, Callable[[Path, Caller], Any]] = {
     "the page": lambda data, at: text_of(
         Visitor(at.server).get(f"/ui/memories?{urlencode({'q': QUESTION, 'agent': AGENT, 'min_score': 0})}")
     ),
-    "the command": lambda data, at: cli(data, "recall", QUESTION, "--agent", AGENT, "--min-score", "0"),
+    "the command": lambda data, at: cli(
+        data, "recall", QUESTION, "--agent", AGENT, "--min-score", "0", COMMONPLACE_STORES=_stores(data)
+    ),
 }
 
 #: Those whose answers are closed: the log and `stores` tell instead.

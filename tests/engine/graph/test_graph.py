@@ -139,10 +139,10 @@ from commonplace.embedders.hashing import open_embedder
 from commonplace.sdk import Memory
 
 async def main():
-    async with Memory("crowd", data=sys.argv[1], embedder=open_embedder("hashing")) as memory:
+    async with Memory("crowd", embedder=open_embedder("hashing")) as memory:
         print("ready", flush=True)
         sys.stdin.readline()
-        await asyncio.gather(*(memory.graph_assert("Alice", "is_at", f"{sys.argv[2]} {i}") for i in range(20)))
+        await asyncio.gather(*(memory.graph_assert("Alice", "is_at", f"{sys.argv[1]} {i}") for i in range(20)))
 
 asyncio.run(main())
 """
@@ -152,7 +152,7 @@ asyncio.run(main())
 def test_of_many_processes_at_once_one_statement_stands(tmp_path: Path) -> None:
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", _WRITER, str(tmp_path), str(n)], env=environment(tmp_path), stdin=subprocess.PIPE,
+            [sys.executable, "-c", _WRITER, str(n)], env=environment(tmp_path), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
         for n in range(3)
