@@ -117,6 +117,23 @@ def test_a_file_that_is_there_is_not_replaced_unasked(cli: Cli, remember: Callab
     assert cli("export", "-o", str(file), "--force").code == 0
 
 
+@pytest.mark.parametrize("there", [True, False], ids=["a file", "nothing yet"])
+def test_an_export_goes_to_where_a_link_leads(
+    cli: Cli, remember: Callable[..., str], tmp_path: Path, there: bool
+) -> None:
+    remember("Alice likes tea")
+    (tmp_path / "disk").mkdir()
+    link, place = tmp_path / "latest.jsonl", tmp_path / "disk" / "first.jsonl"
+    link.symlink_to(place)
+    if there:
+        place.write_text("an older one")
+    assert cli("export", "-o", str(link), "--force").code == 0
+    assert link.is_symlink()
+    assert not place.is_symlink()
+    assert "Alice likes tea" in place.read_text()
+    assert [each.name for each in place.parent.iterdir()] == [place.name]
+
+
 @pytest.mark.parametrize("force", [[], ["--force"]])
 @pytest.mark.parametrize("kind", ["folder", "pipe", "nothing"])
 def test_an_export_takes_the_place_of_files_alone(

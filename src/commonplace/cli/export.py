@@ -99,16 +99,17 @@ async def _write(run: Session, target: Path | None, agent: str | None, user: str
                 sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
             return dict(lines.counts), lines.left_out_agents
+        place = target.resolve()  # a link stays one, as where a shell redirects to it
         # Beside it first: whoever finds the file finds all of it.
-        beside = target.with_name(f".{target.name}.{os.getpid()}")
+        beside = place.with_name(f".{place.name}.{os.getpid()}")
         try:
             with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 async for line in lines.lines():
                     file.write(line)
                 file.flush()
                 sync_file(file.fileno())
-            beside.replace(target)
-            sync_folder(target.parent)
+            beside.replace(place)
+            sync_folder(place.parent)
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise Unavailable(f"cannot write {target}: {error.strerror}", hint="free some space first") from error
