@@ -227,7 +227,7 @@ def load(*, data: str | Path | None = None, **flags: Any) -> Config:
     variables = {k: v for k in _DEFAULTS if (v := os.environ.get(f"COMMONPLACE_{k.upper()}"))}
     given = {k: v for k, v in flags.items() if v is not None}
     settings: dict[str, Any] = file | variables | given
-    settings["stores"], settings["notes"] = _chosen_stores(folder, bool(data), given, variables, file)
+    settings["stores"], settings["notes"] = _selected_stores(folder, bool(data), given, variables, file)
     settings.pop("store", None)
     for name in _DEFAULTS.keys() & settings.keys():
         settings[name] = _typed(name, _DEFAULTS[name], settings[name])
@@ -245,40 +245,30 @@ def load(*, data: str | Path | None = None, **flags: Any) -> Config:
     return Config(folder, **settings)
 
 
-def _chosen_stores(
+def _selected_stores(
     folder: Path, is_named: bool, flags: dict[str, Any], variables: dict[str, Any], file: dict[str, Any]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The URLs of the stores, and why some that were given are not used. Whoever names the folder itself means its
-    store, and not one elsewhere that a variable names for every folder."""
-    if given := _named_stores(flags):
-        return given, ()
-    own = tuple(_within(folder, url) for url in _named_stores(file))
-    elsewhere = _named_stores(variables)
-    if not elsewhere or not is_named:
-        return elsewhere or own, ()
-    from commonplace.stores.same_store import is_same
+    """The URLs of the stores, and why some that were given are not used."""
+    named = {"flags": _named_stores(flags), "variables": _named_stores(variables), "file": _named_stores(file)}
+    if not any(named.values()):
+        return (), ()
+    from commonplace.stores.selection import select_stores  # where nothing is named, as mostly, nothing is loaded
 
-    if is_same(elsewhere[0], own[0] if own else _embedded(folder), folder):
-        return elsewhere, ()
+    selected, is_used = select_stores(folder, _embedded(folder), is_named=is_named, **named)
+    if is_used:
+        return selected, ()
     variable = "COMMONPLACE_STORES" if variables.get("stores") else "COMMONPLACE_STORE"
     note = (
         f"{variable} is not used: {folder} was named as the data folder, and so its own store is meant; "
         "name the folder by COMMONPLACE_DATA to have both"
     )
-    return own, (note,)
+    return selected, (note,)
 
 
 def _named_stores(settings: dict[str, Any]) -> tuple[str, ...]:
     stores: tuple[str, ...] = _typed("stores", (), settings.get("stores") or ())
     store: str = _typed("store", None, settings.get("store") or "")
     return stores or ((store,) if store else ())
-
-
-def _within(folder: Path, url: str) -> str:
-    """A path in the file of a folder begins at that folder, wherever a command is run."""
-    scheme, _, place = url.partition("://")
-    is_relative = scheme in ("sqlite", "sqlite-vec") and place and place != ":memory:" and place[0] not in "/~"
-    return f"{scheme}://{os.path.normpath(folder.absolute() / place)}" if is_relative else url
 
 
 def _embedded(folder: Path) -> str:

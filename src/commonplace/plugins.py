@@ -37,7 +37,6 @@ COPY_SCHEMES = frozenset(
 _TELL_ITS_AUTHORS = "tell the authors of that package"
 #: What is there before a store is in it: the backend is asked whether one is.
 _DATABASES = ("postgresql", "postgres", "pgvector")
-_FILES = ("sqlite", "sqlite-vec")
 #: What a scheme needs besides us: the module to look for, the package it comes in, and the extra that installs it.
 _NEEDS = {
     "sqlite-vec": ("sqlite_vec", "sqlite-vec", "sqlite-vec"),
@@ -116,26 +115,26 @@ def store_exists(url: str) -> bool:
 
 def require_beginnable(url: str) -> None:
     """Refuse a URL at which there is no store and none could be begun, with the reason; nothing is made."""
-    from commonplace.stores.urls import require_beginnable_file
+    from commonplace.stores.urls import FILE_SCHEMES, require_beginnable_file
 
     opener(url)
     scheme = url.partition("://")[0]
     if scheme in _DATABASES:
         import_module(BUILT_IN[scheme]).require_beginnable(url)
-    elif scheme in _FILES:
+    elif scheme in FILE_SCHEMES:
         require_beginnable_file(url)
 
 
 def set_aside(url: str) -> str:
     """Set half of a store aside, so that another can begin there; where it is then, as it may be shown."""
-    from commonplace.stores.urls import database_file
+    from commonplace.stores.urls import FILE_SCHEMES, database_file
     from commonplace.wire.shown_urls import shown_url
 
     opener(url)
     scheme = url.partition("://")[0]
     if scheme in _DATABASES:
         return str(import_module(BUILT_IN[scheme]).set_aside(url))
-    if scheme in _FILES and (database := database_file(url)) is not None:
+    if scheme in FILE_SCHEMES and (database := database_file(url)) is not None:
         from commonplace.stores.sqlite.unfinished_migration import set_aside
 
         return shown_url(f"{scheme}://{set_aside(database)}")

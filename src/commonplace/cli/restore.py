@@ -35,11 +35,12 @@ def restore(
 
     from commonplace import config
     from commonplace.engine import restore_backup
+    from commonplace.stores.urls import FILE_SCHEMES
 
     configured = config.load(data=run.data)
     run.config_notes = configured.notes
     scheme, _, place = configured.store_url.partition("://")
-    if scheme not in ("sqlite", "sqlite-vec") or place == ":memory:":
+    if scheme not in FILE_SCHEMES or place == ":memory:":
         raise ValidationError(
             f"a backup is restored to a file, and the store is {scheme}://…; name a folder with --data"
         )

@@ -15,8 +15,9 @@ from commonplace.wire.record import MEMORY_TYPES
 from commonplace.wire.shown_urls import shown_url, shown_variable
 
 _OPTIONS = ("name", "timeout", "weight", "types")
-_FILES = ("sqlite", "sqlite-vec")
-_PATHS = (*_FILES, "mem0")
+#: Of the embedded stores, each of which is a file.
+FILE_SCHEMES = ("sqlite", "sqlite-vec")
+_PATHS = (*FILE_SCHEMES, "mem0")
 #: What the URLs of our own stores may say of themselves; PostgreSQL's are libpq's, which checks them.
 _SETTINGS: dict[str, tuple[str, ...]] = {
     "sqlite": (),
@@ -158,11 +159,11 @@ def folder_of(place: str, parent: Path | None) -> Path | None:
 def database_file(url: str) -> Path | None:
     """The file that an embedded store keeps everything in; None of any other store."""
     scheme, _, place = split_options(url)[0].partition("://")
-    return Path(place).expanduser() if scheme in _FILES and place not in ("", ":memory:") else None
+    return Path(place).expanduser() if scheme in FILE_SCHEMES and place not in ("", ":memory:") else None
 
 
 def names_missing_file(url: str) -> bool:
-    if url.partition("://")[0] not in _FILES:
+    if url.partition("://")[0] not in FILE_SCHEMES:
         return False
     database = database_file(url)
     return database is None or not database.exists()
@@ -170,7 +171,7 @@ def names_missing_file(url: str) -> bool:
 
 def names_empty_file(url: str) -> bool:
     """Whether a store may begin in this file, and none has."""
-    database = database_file(url) if url.partition("://")[0] in _FILES else None
+    database = database_file(url) if url.partition("://")[0] in FILE_SCHEMES else None
     return database is not None and database.is_file() and database.stat().st_size == 0
 
 
@@ -192,7 +193,7 @@ def require_beginnable_file(url: str) -> None:
 def is_ephemeral(url: str) -> bool:
     """Whether what is written to it is gone with the process."""
     scheme, _, place = url.partition("://")
-    return scheme == "memory" or (scheme in _FILES and place == ":memory:")
+    return scheme == "memory" or (scheme in FILE_SCHEMES and place == ":memory:")
 
 
 def store_key(url: str) -> str:
@@ -200,7 +201,7 @@ def store_key(url: str) -> str:
     if is_ephemeral(url):
         return ""
     scheme, _, place = url.partition("://")
-    if scheme in _FILES:  # the same name is another file in another folder
+    if scheme in FILE_SCHEMES:  # the same name is another file in another folder
         place = str(Path(place).expanduser().absolute())
     return sha256_hex(f"{scheme}://{place}".encode("utf-8", "surrogateescape"))
 

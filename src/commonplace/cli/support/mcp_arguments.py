@@ -15,7 +15,6 @@ from typing import Any
 TOOL_SETS = ("commonplace", "full", "amp", "trusty", "all")
 
 _ON_TERMINAL = "commonplace mcp is spoken to by an MCP client; see `commonplace mcp --help`. Ctrl-D ends it."
-_FILE_STORES = ("sqlite", "sqlite-vec")
 
 
 @dataclass(slots=True, frozen=True)
@@ -96,11 +95,11 @@ def _from_anywhere(store: str, variable: str) -> str:
     """The URL as it is right in any folder; refused where it holds a secret."""
     from pathlib import Path
 
-    from commonplace.stores.urls import holds_secret
+    from commonplace.stores.urls import FILE_SCHEMES, holds_secret
     from commonplace.wire.errors import ValidationError
 
     scheme, _, location = store.partition("://")
-    if scheme in _FILE_STORES:
+    if scheme in FILE_SCHEMES:
         relative = location and location != ":memory:" and not location.startswith("/")
         return f"{scheme}://{Path(location).expanduser().absolute()}" if relative else store
     if holds_secret(store):
