@@ -66,7 +66,7 @@ def test_no_command_that_reads_begins_a_store(
         assert main([*command, "--json"]) == 1, command
         message = json.loads(capsys.readouterr().out)["error"]["message"]
         assert f"there is no store at {scheme}://…@127.0.0.1:{server().port}/{bare}" in message, command
-        assert "`commonplace remember …` with it would begin one" in message, command
+        assert "`commonplace remember …` with COMMONPLACE_STORE set to it would begin one" in message, command
     assert what_is_in(bare) == []
 
 
