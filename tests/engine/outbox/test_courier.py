@@ -6,7 +6,7 @@ from typing import Any
 from replica_house import Flaky, Late, run
 
 from commonplace.engine.outbox.courier import DOUBT_MS, Courier
-from commonplace.engine.outbox.deliveries import Change
+from commonplace.engine.outbox.deliveries import Change, Order
 from commonplace.engine.outbox.replicas import Attachment, Replica
 from commonplace.stores.base import Entry
 from commonplace.testing.subject import FakeClock
@@ -49,7 +49,7 @@ def _gone(seq: int, id: str = "m") -> Change:
 @run
 async def test_a_deletion_after_a_write_in_doubt_is_repeated_before_it_counts() -> None:
     """The write may arrive after it: one deletion that the store confirms later than that is what settles it."""
-    clock, settled = FakeClock(), dict[str, int]()
+    clock, settled = FakeClock(), dict[str, Order]()
 
     async def settle(tenant: str, done: Any, failed: Any, doubt: Any) -> None:
         settled.update(done)
@@ -69,7 +69,7 @@ async def test_a_deletion_after_a_write_in_doubt_is_repeated_before_it_counts() 
     clock.advance(DOUBT_MS)
     assert await asyncio.gather(*courier.submit("local", [_gone(2)])) == [None]
     await courier.join()
-    assert settled == {"m": 2}
+    assert settled == {"m": (2, 0)}
     assert await store.contents() == set()
 
 

@@ -31,8 +31,8 @@ def test_what_has_changed_since_it_was_delivered_stays() -> None:
     store = InMemory(FakeClock())
     change = Change("m", "agent", "semantic", 4, None)
     assert transact(store, lambda tx: deliveries.record_change(tx, "copy", change, "me", 10, 100))
-    assert transact(store, lambda tx: deliveries.settle(tx, "copy", {"m": 3}, 10)) == ["m"]
-    assert transact(store, lambda tx: deliveries.settle(tx, "copy", {"m": 4, "never": 1}, 10)) == []
+    assert transact(store, lambda tx: deliveries.settle(tx, "copy", {"m": (3, 0)}, 10)) == ["m"]
+    assert transact(store, lambda tx: deliveries.settle(tx, "copy", {"m": (4, 0), "never": (1, 0)}, 10)) == []
     assert asyncio.run(store.records("local", "outbox/copy")) == []
 
 
@@ -41,7 +41,7 @@ def test_a_lease_keeps_others_away_until_it_runs_out() -> None:
     change = Change("m", "agent", "semantic", 1, None)
     transact(store, lambda tx: deliveries.record_change(tx, "copy", change, "me", 10, 100))
     assert transact(store, lambda tx: deliveries.claim(tx, "copy", ["m"], "other", 50, 100)) == {}
-    assert transact(store, lambda tx: deliveries.claim(tx, "copy", ["m", "none"], "other", 110, 100)) == {"m": 1}
+    assert transact(store, lambda tx: deliveries.claim(tx, "copy", ["m", "none"], "other", 110, 100)) == {"m": (1, 0)}
     assert transact(store, lambda tx: deliveries.claim(tx, "copy", ["m"], "me", 120, 100)) == {}
 
 
@@ -71,11 +71,11 @@ def test_what_an_earlier_write_may_overtake_is_kept_until_it_no_longer_can() -> 
     transact(store, lambda tx: deliveries.note_doubt(tx, "copy", {"m": 40}))
     transact(store, lambda tx: deliveries.record_change(tx, "copy", newer, "me", 20, 100))
     assert held()["doubt"] == 70
-    assert transact(store, lambda tx: deliveries.settle(tx, "copy", {"m": 2}, 30)) == []
+    assert transact(store, lambda tx: deliveries.settle(tx, "copy", {"m": (2, 0)}, 30)) == []
     assert (held()["due"], held()["owner"], held()["attempts"], "error" in held()) == (70, None, 0, False)
     assert transact(store, lambda tx: deliveries.claim(tx, "copy", ["m"], "other", 69, 100)) == {}
-    assert transact(store, lambda tx: deliveries.claim(tx, "copy", ["m"], "other", 70, 100)) == {"m": 2}
-    transact(store, lambda tx: deliveries.settle(tx, "copy", {"m": 2}, 70))
+    assert transact(store, lambda tx: deliveries.claim(tx, "copy", ["m"], "other", 70, 100)) == {"m": (2, 0)}
+    transact(store, lambda tx: deliveries.settle(tx, "copy", {"m": (2, 0)}, 70))
     assert asyncio.run(store.records("local", "outbox/copy")) == []
 
 

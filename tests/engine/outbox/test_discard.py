@@ -55,7 +55,7 @@ async def test_only_an_operator_discards_and_only_of_one_that_is_configured_no_m
         assert len(await h.waiting()) == 2
 
 
-@pytest.mark.parametrize("change", [{"seq": 99}, {"owner": "another"}])
+@pytest.mark.parametrize("change", [{"seq": 99}, {"turn": 1}, {"owner": "another"}])
 @run
 async def test_what_a_process_records_or_takes_in_hand_meanwhile_stays(change: dict[str, Any]) -> None:
     async with house() as h:

@@ -13,6 +13,7 @@ from jumping_loop import JumpingLoop
 from replica_house import AGENT, Flaky, House, Late, house, run
 
 import commonplace.engine
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import BadSource, BatchItem, Decision, Draft, Expire, Fire, Forget, Merge, Query, Update
 from commonplace.engine.outbox.courier import DOUBT_MS
 from commonplace.engine.outbox.deliveries import kind_of
@@ -392,6 +393,63 @@ async def test_what_changes_while_it_is_under_way_is_sent_once_more_and_not_twic
         await h.outbox.join()
         assert len(copy.under_way) == 2
         assert await copy.contents() == {"second"}
+        assert await h.waiting() == {}
+
+
+class NotesVectors(Late):
+    """It says how long the vector is that each copy has: by that a search finds it or not."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(clock)
+        self.lengths: dict[str, int] = {}
+
+    async def put(self, entries: Any) -> None:
+        await super().put(entries)
+        self.lengths |= {entry.memory.id: entry.vectors.shape[1] for entry in entries}
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["the newest", "an older one"])
+@run
+async def test_what_is_under_way_during_a_reindex_has_the_new_vector_afterwards(tmp_path: Path, later: bool) -> None:
+    """Nothing of the memory changes, so that only the outbox can know of it, also of the tenant's last change."""
+    clock = FakeClock()
+    copy = NotesVectors(clock)
+    async with house(primary=SqliteStore(tmp_path / "p.db", clock), clock=clock, stores=[copy]) as h:
+        writer = asyncio.create_task(h.remember("words"))
+        await _until_under_way(copy)
+        others = [asyncio.create_task(h.remember("written since"))] if later else []
+        await _turns()
+        await h.engine.upkeep.reindex(WHO, HashingEmbedder(64))
+        copy.arrives.set()
+        await asyncio.gather(writer, *others)
+        await h.outbox.join()
+        await h.outbox.run_due()
+        assert list(copy.lengths.values()) == [64] * (1 + later)
+        assert await h.waiting() == {}
+        await h.engine.upkeep.reindex(WHO, HashingEmbedder(32))
+        await h.outbox.run_due()
+        assert list(copy.lengths.values()) == [32] * (1 + later)
+
+
+@run
+async def test_what_is_under_way_for_one_reindex_is_sent_again_for_the_next(tmp_path: Path) -> None:
+    clock = FakeClock()
+    copy = NotesVectors(clock)
+    copy.late = False
+    async with house(primary=SqliteStore(tmp_path / "p.db", clock), clock=clock, stores=[copy]) as h:
+        await h.remember("words")
+        await h.remember("written since")
+        await h.outbox.join()
+        await h.engine.upkeep.reindex(WHO, HashingEmbedder(64))
+        copy.late, copy.under_way = True, []
+        poll = asyncio.create_task(h.outbox.run_due())
+        await _until_under_way(copy)
+        await h.engine.upkeep.reindex(WHO, HashingEmbedder(32))
+        copy.arrives.set()
+        await poll
+        await h.outbox.join()
+        await h.outbox.run_due()
+        assert list(copy.lengths.values()) == [32, 32]
         assert await h.waiting() == {}
 
 

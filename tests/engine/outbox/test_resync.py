@@ -559,6 +559,46 @@ async def test_what_comes_back_and_is_delivered_while_its_copy_is_being_deleted_
 
 
 @run
+async def test_what_comes_back_is_there_though_the_store_confirms_it_only_after_its_copy_was_deleted() -> None:
+    """It was put before the deletion; that it was is no reason to think that it is there."""
+    async with house() as h:
+        id = await h.remember("comes back")
+        await h.outbox.join()
+        (copy,) = await h.copies[0].get("local", [id])
+        await h.engine.forget(WHO, Forget(AGENT, [id]))
+        await h.outbox.join()
+        await h.copies[0].put([Entry(copy, None, b"")])
+        put, delete, transact = h.copies[0].put, h.copies[0].delete, h.primary.transact
+        is_put, confirms = asyncio.Event(), asyncio.Event()
+
+        async def puts(entries: Any) -> None:
+            await put(entries)
+            is_put.set()
+            await confirms.wait()
+
+        async def slow(tenant: str, ids: Any) -> int:
+            h.copies[0].put, h.copies[0].delete = puts, delete  # type: ignore[method-assign]
+            writers.append(asyncio.create_task(h.engine.undelete(WHO, AGENT, id)))
+            await is_put.wait()
+            h.primary.transact = recorded
+            return await delete(tenant, ids)
+
+        async def recorded(tenant: str, work: Any) -> Any:
+            h.primary.transact = transact
+            result = await transact(tenant, work)
+            confirms.set()
+            await asyncio.gather(*writers)
+            await h.settled()
+            return result
+
+        writers = list[asyncio.Task[Any]]()
+        h.copies[0].delete = slow  # type: ignore[method-assign]
+        assert (await h.engine.stores.resync(WHO, "copy"))["equal"]
+        assert await h.copies[0].contents() == {"comes back"}
+        assert await h.waiting() == {}
+
+
+@run
 async def test_what_is_written_while_an_operator_waits_is_left_to_this_process_as_long() -> None:
     """It waits behind what may take so long; another process that took it over would be overtaken by it."""
     clock = FakeClock()

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from commonplace.engine.outbox.deliveries import Change
+from commonplace.engine.outbox.deliveries import Change, Order
 from commonplace.engine.outbox.replicas import Replica, StoreRefused, StoreSkipped, StoreUnreachable, delete_copies
 from commonplace.stores.base import Entry, Store
 from commonplace.wire.errors import Unavailable
@@ -22,9 +22,9 @@ QUEUE_MS = 30_000  # for which something may wait for its turn: its lease must n
 DOUBT_MS = 60_000  # for which a write that was not confirmed may still arrive
 SPLIT_SECONDS = 30.0  # for finding what a store cannot take in a group: the lease of it must not run out meanwhile
 
-#: Told what was delivered (with the sequence of each), what was not and why, and until when a write that was not
+#: Told what was delivered (with the order of each), what was not and why, and until when a write that was not
 #: confirmed may still arrive.
-Settle = Callable[[str, Mapping[str, int], Mapping[str, str], Mapping[str, int]], Awaitable[None]]
+Settle = Callable[[str, Mapping[str, Order], Mapping[str, str], Mapping[str, int]], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class Courier:
             there = self._waiting.get(key)
             if there is None:
                 there = self._waiting[key] = _Delivery(change, asyncio.get_running_loop().create_future(), now)
-            elif change.seq > there.change.seq:
+            elif change.order > there.change.order:
                 there.change, there.given_at = change, now
             futures.append(there.future)
         if self._task is None or self._task.done():
@@ -122,7 +122,7 @@ class Courier:
         for each in group:
             if not each.future.done():
                 each.future.set_result(failed.get(each.change.id))
-        done = {each.change.id: each.change.seq for each in group if each.change.id not in failed}
+        done = {each.change.id: each.change.order for each in group if each.change.id not in failed}
         ids = [each.change.id for each in group]
         doubt = {id: self._doubtful[tenant, id] for id in ids if (tenant, id) in self._doubtful}
         try:

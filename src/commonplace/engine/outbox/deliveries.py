@@ -3,7 +3,8 @@
 A record says which memory changed, never how: whoever delivers it reads the memory as it is then. So the last state
 wins, nothing is left of what is erased, and delivering twice does no harm. `owner` is the process that has it in hand,
 until its lease runs out. `doubt` is until when an earlier write that the store did not confirm may still arrive there:
-until then nothing counts as delivered, also in a process that was started since.
+until then nothing counts as delivered, also in a process that was started since. `turn` is how often it was to be told
+again at the same `seq`, as where its vector is another one: no version, and so no sequence, tells that from before.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from commonplace.wire.record import Memory
 FIRST_RETRY_MS = 1_000
 LAST_RETRY_MS = 300_000
 
+#: Which state of a memory is delivered: its sequence and its turn.
+Order = tuple[int, int]
+
 
 @dataclass(slots=True)
 class Change:
@@ -30,6 +34,11 @@ class Change:
     seq: int
     entry: Entry | None
     is_first: bool = False  # the memory's first version, of which no copy can be anywhere
+    turn: int = 0
+
+    @property
+    def order(self) -> Order:
+        return self.seq, self.turn
 
 
 @dataclass(slots=True)
@@ -92,6 +101,10 @@ def kind_of(store: str) -> str:
     return f"outbox/{store}"
 
 
+def order_of(value: Mapping[str, Any]) -> Order:
+    return int(value["seq"]), int(value.get("turn", 0))
+
+
 def record_change(
     tx: Transaction, store: str, change: Change, owner: str, now: int, lease: int, *, take_over: bool = False
 ) -> bool:
@@ -106,22 +119,23 @@ def record_change(
     value = {"agent": change.agent_id, "seq": change.seq, "at": held.get("at", now), "attempts": 0, "due": now}
     value |= {"owner": held["owner"], "until": held["until"]} if theirs else {"owner": owner, "until": now + lease}
     value |= {"doubt": doubt} if doubt > now else {}
+    value |= {"turn": held.get("turn", 0) + 1} if held.get("seq") == change.seq else {}
     tx.put_record(Record(kind_of(store), change.id, value))
     return not theirs
 
 
 def claim(
     tx: Transaction, store: str, ids: Iterable[str], owner: str, now: int, lease: int, *, idle: bool = False
-) -> dict[str, int]:
-    """Those of them that are due and nobody else's, now in this owner's hands, each with its sequence; of `idle` ones
+) -> dict[str, Order]:
+    """Those of them that are due and nobody else's, now in this owner's hands, each with its order; of `idle` ones
     only what was not in its hands before either."""
-    claimed: dict[str, int] = {}
+    claimed: dict[str, Order] = {}
     for id in ids:
         there = tx.record(kind_of(store), id)
         if there is None or not is_due(there.value, None if idle else owner, now):
             continue
         tx.put_record(Record(there.kind, id, {**there.value, "owner": owner, "until": now + lease}))
-        claimed[id] = int(there.value["seq"])
+        claimed[id] = order_of(there.value)
     return claimed
 
 
@@ -131,15 +145,15 @@ def is_due(value: Mapping[str, Any], owner: str | None, now: int) -> bool:
     return free and int(value.get("due", 0)) <= now
 
 
-def settle(tx: Transaction, store: str, delivered: Mapping[str, int], now: int) -> list[str]:
+def settle(tx: Transaction, store: str, delivered: Mapping[str, Order], now: int) -> list[str]:
     """Take out what is delivered; those that have changed since stay, and are to be delivered again. What an earlier
     write may still overtake stays until it no longer can, and is delivered once more then."""
     again = []
-    for id, seq in delivered.items():
+    for id, order in delivered.items():
         there = tx.record(kind_of(store), id)
         if there is None:
             continue
-        if there.value["seq"] != seq:
+        if order_of(there.value) != order:
             again.append(id)
         elif (doubt := int(there.value.get("doubt", 0))) > now:
             value = {name: given for name, given in there.value.items() if name != "error"}

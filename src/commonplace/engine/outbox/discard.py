@@ -8,7 +8,7 @@ from typing import Any
 from commonplace.engine.core import Core
 from commonplace.engine.ledger import audit
 from commonplace.engine.outbox.courier import GROUP
-from commonplace.engine.outbox.deliveries import is_current, kind_of
+from commonplace.engine.outbox.deliveries import Order, is_current, kind_of, order_of
 from commonplace.engine.outbox.store_names import mark_deliveries_discarded
 from commonplace.stores.base import Transaction
 from commonplace.stores.optional import Progress
@@ -24,10 +24,10 @@ async def discard(core: Core, who: Principal, name: str, dry_run: bool, progress
     await mark_deliveries_discarded(core.primary, name)
     total, changes, deletions = found["waiting"], 0, 0
     for tenant in await core.primary.tenants():
-        seqs = {record.key: record.value["seq"] for record in await core.primary.records(tenant, kind_of(name))}
-        ids = list(seqs)
+        orders = {record.key: order_of(record.value) for record in await core.primary.records(tenant, kind_of(name))}
+        ids = list(orders)
         for start in range(0, len(ids), GROUP):
-            group = {id: seqs[id] for id in ids[start : start + GROUP]}
+            group = {id: orders[id] for id in ids[start : start + GROUP]}
             dropped, gone = await core.transact(tenant, lambda tx, group=group: _drop(tx, who, name, group))  # type: ignore[misc]
             changes, deletions = changes + dropped, deletions + gone
             progress(min(changes, total), total)
@@ -51,13 +51,13 @@ async def _look(core: Core, name: str) -> dict[str, Any]:
     return {"store": name, "waiting": waiting, "deletions": deletions}
 
 
-def _drop(tx: Transaction, who: Principal, name: str, seqs: Mapping[str, int]) -> tuple[int, int]:
+def _drop(tx: Transaction, who: Principal, name: str, orders: Mapping[str, Order]) -> tuple[int, int]:
     """How many were dropped, and how many of them were deletions. One that has changed since it was seen, as by an
     erasure, belongs to a process that has the store."""
     dropped = deletions = 0
-    for id, seq in seqs.items():
+    for id, order in orders.items():
         record = tx.record(kind_of(name), id)
-        if record is None or record.value["seq"] != seq or _is_in_hand(record.value, tx.now):
+        if record is None or order_of(record.value) != order or _is_in_hand(record.value, tx.now):
             continue
         tx.drop_record(kind_of(name), id)
         memory = tx.get(id)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from commonplace.engine.outbox import deliveries
 from commonplace.engine.outbox.courier import GROUP, Courier, Settle, as_kept
-from commonplace.engine.outbox.deliveries import Change, DeliveryReport, RecordingTransaction, kind_of
+from commonplace.engine.outbox.deliveries import Change, DeliveryReport, Order, RecordingTransaction, kind_of
 from commonplace.engine.outbox.replicas import Replica, Replicas, delete_copies
 from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.wire.errors import Fault
@@ -134,7 +134,7 @@ class Outbox:
 
         def work(tx: Transaction) -> None:
             for memory in memories:
-                # Not the memory's own sequence: a delivery under way must find that it is not the last word.
+                # Another sequence, or else another turn: a delivery under way must find that it is not the last word.
                 change = Change(memory.id, memory.agent_id, memory.type, tx.seq, None)
                 for replica in self.replicas:
                     if replica.omits(memory) is None:
@@ -234,7 +234,7 @@ class Outbox:
 
         def work(tx: Transaction) -> None:
             for id, agent in owners.items():
-                # The tenant's sequence: a delivery under way must find that it is not the last word.
+                # As in `requeue`: a delivery under way must find that it is not the last word.
                 change = Change(id, agent, "", tx.seq, None)
                 deliveries.record_change(tx, replica.name, change, self._owner, tx.now, lease, take_over=True)
 
@@ -268,23 +268,23 @@ class Outbox:
         failed = sum(1 for future in futures if future.cancelled() or future.result() is not None)
         return len(futures) - failed, failed
 
-    async def current(self, tenant: str, claimed: Mapping[str, int], replica: Replica) -> list[Change]:
+    async def current(self, tenant: str, claimed: Mapping[str, Order], replica: Replica) -> list[Change]:
         """What a replica should have of these memories now."""
         held = {memory.id: memory for memory in await self._core.primary.get(tenant, list(claimed))}
-        kind, agents = kind_of(replica.name), dict[str, str]()
+        kind, agents = kind_of(replica.name), {id: memory.agent_id for id, memory in held.items()}
         for id in claimed.keys() - held.keys():
             if (there := await self._core.primary.record(tenant, kind, id)) is not None:
                 agents[id] = there.value.get("agent", "")
         live = [memory for memory in held.values() if self._is_kept(replica, memory)]
         entries = {e.memory.id: e for e in await self._core.make_entries(live)} if live else {}
         return [
-            Change(id, held[id].agent_id if id in held else agents.get(id, ""), "", seq, _plain(entries.get(id)))
-            for id, seq in claimed.items()
+            Change(id, agents.get(id, ""), "", seq, _plain(entries.get(id)), turn=turn)
+            for id, (seq, turn) in claimed.items()
         ]
 
     def _settler(self, replica: Replica) -> Settle:
         async def settle(
-            tenant: str, done: Mapping[str, int], failed: Mapping[str, str], doubt: Mapping[str, int]
+            tenant: str, done: Mapping[str, Order], failed: Mapping[str, str], doubt: Mapping[str, int]
         ) -> None:
             def work(tx: Transaction) -> list[str]:
                 deliveries.note_doubt(tx, replica.name, doubt)
