@@ -104,7 +104,12 @@ async def test_what_is_changed_meanwhile_is_scored_by_its_new_words() -> None:
         stays = await h.remember("the harbour is old")
         change = Update(AGENT, changed, content="Alice likes tea")
         found = await recall_while(h, lambda: h.engine.update(WHO, change), "when does the harbour open", fusion="max")
-        assert [hit.memory.id for hit in found.hits] == [stays, changed]
+        afterwards = await h.engine.recall(
+            WHO, Query((AGENT,), "when does the harbour open", min_score=0.0, fusion="max")
+        )
+        shown, right = ({hit.memory.id: hit.score for hit in each.hits} for each in (found, afterwards))
+        assert list(shown) == list(right) == [stays, changed]
+        assert shown == right
 
 
 @run

@@ -125,6 +125,28 @@ async def test_a_store_that_could_not_be_told_to_forget_gets_no_copy() -> None:
     await remote.close()
 
 
+class CountsRecalls(Peer):
+    recalls = 0
+
+    async def recall(self, request: RecallRequest) -> RecallResponse:
+        self.recalls += 1
+        return await super().recall(request)
+
+
+@run
+async def test_whether_copies_are_found_by_our_id_is_tried_with_the_first_alone() -> None:
+    remote = await Engine.open(InMemory(FakeClock()), HashingEmbedder())
+    peer = CountsRecalls(remote, WHO)
+    store = ForeignStore(peer, "peer")
+    asked = []
+    for n in range(3):
+        before = peer.recalls
+        await store.put([Entry(replace(MEMORY, id=f"0199-{n}"), None, b"")])
+        asked.append(peer.recalls - before)
+    assert asked == [2, 1, 1]
+    await remote.close()
+
+
 @run
 async def test_what_has_become_the_copied_store_itself_gets_no_copies_any_more(tmp_path: Path) -> None:
     """As where another server answers at the address of a replica that was well until then."""

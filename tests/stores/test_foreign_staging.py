@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from memory_pair import TEXT, Pair, files_with, pair
+from memory_pair import AGENT, TEXT, Pair, files_with, pair
 from replica_house import run
 
+from commonplace.engine import BatchItem, Draft
 from commonplace.testing.subject import DAY_MS, WHO
 
 REVIEWED = [{"name": "careful", "action": "review", "when": {"operation": ["remember"]}}]
@@ -60,6 +61,22 @@ async def test_one_that_waits_there_does_not_hold_up_the_others(tmp_path: Path) 
             await _run_due(p)
         assert sorted(await p.copies()) == ["the second", "the third"]
         assert len(await _reviews(p)) == 1
+
+
+@run
+async def test_one_that_waits_there_is_not_taken_for_delivered_with_the_others_of_its_batch(tmp_path: Path) -> None:
+    async with pair(tmp_path) as p:
+        await _set_policies(p, [{"name": "r", "action": "review", "when": {"content": "ZEBRA"}}])
+        texts = ("the first", TEXT, "the third")
+        items = [BatchItem(Draft(AGENT, "semantic", text)) for text in texts]
+        await (await p.ours.engine()).remember_many(WHO, items)
+        await _run_due(p)
+        assert sorted(await p.copies()) == ["the first", "the third"]
+        assert await _waiting(p) > 0
+        await p.theirs.decide_many([review["id"] for review in await _reviews(p)], approved=True)
+        await _run_due(p)
+        assert sorted(await p.copies()) == [TEXT, "the first", "the third"]
+        assert await _waiting(p) == 0
 
 
 @run

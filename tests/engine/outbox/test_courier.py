@@ -5,11 +5,13 @@ from typing import Any
 
 from replica_house import Flaky, Late, run
 
+from commonplace.engine.outbox.breaker import FAILURES
 from commonplace.engine.outbox.courier import DOUBT_MS, Courier
 from commonplace.engine.outbox.deliveries import Change, Order
 from commonplace.engine.outbox.replicas import Attachment, Replica
 from commonplace.stores.base import Entry
 from commonplace.testing.subject import FakeClock
+from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory
 
 
@@ -111,3 +113,72 @@ async def test_what_waits_of_two_tenants_goes_to_each_as_its_own() -> None:
     futures = [*courier.submit("local", [_gone(1, "o")]), *courier.submit("elsewhere", [_gone(2)])]
     assert await asyncio.gather(*futures) == [None, None]
     assert await store.get("elsewhere", ["m"]) == []
+
+
+class TakesNoWrites(Flaky):
+    """It deletes, and takes nothing new; nor does it say how it is."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(clock)
+        self.told: list[str] = []
+        self.unwell = "away"
+        self.takes_writes = False
+
+    async def put(self, entries: Any) -> None:
+        self.told += [entry.memory.id for entry in entries]
+        if not self.takes_writes:
+            raise Unavailable("no room")
+        await super().put(entries)
+
+    async def delete(self, tenant: str, ids: Any) -> int:
+        self.told += ids
+        return await super().delete(tenant, ids)
+
+
+@run
+async def test_an_erasure_goes_out_before_writes_that_were_handed_over_earlier() -> None:
+    store = TakesNoWrites(FakeClock())
+    store.takes_writes = True
+    courier = Courier(Replica(Attachment("copy", lambda: store), FakeClock()), _settled)
+    courier.group_size = 2
+    writes = courier.submit("local", [_change(f"text {n}", n + 1, f"m{n}") for n in range(4)])
+    await asyncio.gather(*writes, *courier.submit("local", [_gone(9, "gone")]))
+    assert store.told == ["gone", "m0", "m1", "m2", "m3"]
+
+
+@run
+async def test_an_erasure_is_done_though_the_write_beside_it_is_the_last_that_a_store_may_fail_at() -> None:
+    clock = FakeClock()
+    store = TakesNoWrites(clock)
+    courier = Courier(Replica(Attachment("copy", lambda: store), clock), _settled)
+    for n in range(FAILURES - 1):
+        assert await asyncio.gather(*courier.submit("local", [_change("text", n + 1)])) == ["no room"]
+    outcomes = await asyncio.gather(*courier.submit("local", [_change("text", 8), _gone(9, "gone")]))
+    assert outcomes == ["no room", None]
+
+
+@run
+async def test_what_was_not_tried_any_more_is_not_delivered() -> None:
+    """A group is halved because of one that is refused, and then the store goes away."""
+    clock, settled = FakeClock(), dict[str, Order]()
+
+    async def settle(tenant: str, done: Any, failed: Any, doubt: Any) -> None:
+        settled.update(done)
+
+    class GoesAway(Flaky):
+        async def put(self, entries: Any) -> None:
+            if len(entries) == 4:
+                raise RuntimeError("one of them is too long")
+            if entries[0].memory.id == "m0":
+                return await super().put(entries)
+            self.unwell = "away"
+            raise Unavailable("away")
+
+    store = GoesAway(clock)
+    courier = Courier(Replica(Attachment("copy", lambda: store), clock), settle)
+    futures = courier.submit("local", [_change(f"text {n}", n + 1, f"m{n}") for n in (2, 3, 0, 1)])
+    assert await asyncio.gather(*futures) == ["away"] * 4
+    await courier.join()
+    assert settled == {}
+    futures = courier.submit("local", [_change(f"text {n}", n + 1, f"m{n}") for n in range(4)])
+    assert await asyncio.gather(*futures) == [None, None, "away", "away"]

@@ -13,6 +13,7 @@ from jumping_loop import JumpingLoop
 from replica_house import AGENT, Flaky, House, house, run
 
 from commonplace.engine import Draft, Forget, Query
+from commonplace.engine.recall import replication_lag
 from commonplace.engine.recall.fan_out import rank
 from commonplace.stores.base import Candidate, Entry
 from commonplace.testing.subject import DAY_MS, WHO, FakeClock
@@ -234,18 +235,23 @@ async def test_what_only_a_replica_found_is_ranked_by_the_primary() -> None:
         assert near[-1] in {hit.memory.id for hit in agreed.hits} <= {near[-1], far}
 
 
+@pytest.mark.parametrize("most_read", [200, 1], ids=["", "more waits than is read"])
 @run
-async def test_an_older_text_that_waits_to_be_told_is_no_lie() -> None:
+async def test_an_older_text_that_waits_to_be_told_is_no_lie(most_read: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replication_lag, "_MOST_READ", most_read)
     async with house() as h:
         id = await h.remember("tea at four")
         await h.outbox.join()
         h.copies[0].down = "a moment"
+        await h.remember("something else that waits")
         await h.engine.update_with(WHO, AGENT, id, lambda m: replace(m, content="tea at five"))
         h.copies[0].down = None
+        h.clock.advance(1000)  # it was not changed while somebody asked
         found = await ask(h, explain=True)
-        assert [hit.memory.content for hit in found.hits] == ["tea at five"]
+        assert found.hits[0].memory.content == "tea at five"
         assert found.errors == {}
         assert found.explain["stores"]["copy"]["behind"] == 1
+        assert h.outbox.replicas.named("copy").altered == 0
 
 
 @run
