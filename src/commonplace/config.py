@@ -268,7 +268,16 @@ def _selected_stores(
 def _named_stores(settings: dict[str, Any]) -> tuple[str, ...]:
     stores: tuple[str, ...] = _typed("stores", (), settings.get("stores") or ())
     store: str = _typed("store", None, settings.get("store") or "")
-    return stores or ((store,) if store else ())
+    named = stores or ((store,) if store else ())
+    for url in named:
+        scheme, _, place = url.partition("://")
+        if scheme.startswith("sqlite") and "://" in place:  # two of them, which would be one file of an odd name
+            raise ValidationError(
+                f"{shown_url(url, ())!r} is more than one store: separate them by spaces, in COMMONPLACE_STORES or by "
+                "several --store",
+                field="stores",
+            )
+    return named
 
 
 def _embedded(folder: Path) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -88,7 +89,7 @@ async def open_engine(
                     ),
                 )
         own = StoreSettings(config.index_mb, config.data, chosen.embed if chosen else None, config.routing.timeout)
-        names = await assign_names(primary, [WantedName(store_address(c), _kind(c), c.name) for c in copies])
+        names = await assign_names(primary, [*map(_wanted_name, copies)])
         replicas = attachments(primary.name, names, copies, others, clock, own)
         engine = await Engine.open(primary, chosen, clock=clock, settings=settings, replicas=replicas)
         engine.embedder_note = note
@@ -153,12 +154,19 @@ def _object_names(primary: str, names: Sequence[str], objects: Sequence[MemorySt
 
 def store_address(url: StoreUrl) -> str:
     """A hash of where it is: without passwords, and without settings that make it no other store."""
-    if is_ephemeral(url.url) or database_file(url.url) is not None:
+    if is_ephemeral(url.url):
         return store_key(url.url)
+    if (file := database_file(url.url)) is not None:  # one file, by whichever path, link or scheme
+        return store_key(f"file://{os.path.realpath(file)}")
     address, _, query = url.url.partition("?")
     login, _, place = address.partition("://")[2].rpartition("@")
     settings = [each for each in parse_qsl(query, keep_blank_values=True) if not _PASSING.search(each[0])]
     return store_key(f"{_kind(url)}://{login.partition(':')[0]}@{place}?{urlencode(sorted(settings))}")
+
+
+def _wanted_name(url: StoreUrl) -> WantedName:
+    former = store_key(url.url) if database_file(url.url) is not None else ""
+    return WantedName(store_address(url), _kind(url), url.name, former)
 
 
 def _kind(url: StoreUrl) -> str:

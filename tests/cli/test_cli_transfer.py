@@ -134,6 +134,15 @@ def test_an_export_goes_to_where_a_link_leads(
     assert [each.name for each in place.parent.iterdir()] == [place.name]
 
 
+def test_links_that_lead_in_a_circle_are_said_to(cli: Cli, remember: Callable[..., str], tmp_path: Path) -> None:
+    remember("Alice likes tea")
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    refused = cli("export", "-o", str(tmp_path / "one"))
+    assert refused.code == 1
+    assert "its links lead in a circle" in refused.err
+
+
 @pytest.mark.parametrize("force", [[], ["--force"]])
 @pytest.mark.parametrize("kind", ["folder", "pipe", "nothing"])
 def test_an_export_takes_the_place_of_files_alone(

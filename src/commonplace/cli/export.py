@@ -75,6 +75,14 @@ def _check_target(target: Path, force: bool) -> None:
         raise Conflict(f"{target} is there already; name another file, or replace it with --force")
 
 
+def _resolved(target: Path) -> Path:
+    """A link stays one, as where a shell redirects to it."""
+    try:
+        return target.resolve()
+    except (OSError, RuntimeError):
+        raise ValidationError(f"cannot write {target}: its links lead in a circle", field="output") from None
+
+
 def _stopped(target: Path | None) -> str:
     if target is None:
         return f": what was written is not whole, and `import` refuses it; nothing is lost: {RUN_AGAIN}"
@@ -99,7 +107,7 @@ async def _write(run: Session, target: Path | None, agent: str | None, user: str
                 sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
             return dict(lines.counts), lines.left_out_agents
-        place = target.resolve()  # a link stays one, as where a shell redirects to it
+        place = _resolved(target)
         # Beside it first: whoever finds the file finds all of it.
         beside = place.with_name(f".{place.name}.{os.getpid()}")
         try:

@@ -244,9 +244,13 @@ def stores_of(server: RunningServer) -> list[Document]:
     finally:
         connection.close()
     stores = answer.get("stores") if isinstance(answer, dict) else None
-    if response.status != 200 or not isinstance(stores, list):
+    if response.status != 200 or not isinstance(stores, list) or not all(map(_is_store, stores)):
         raise ValueError(f"it answers {response.status}, and not with stores")
     return stores
+
+
+def _is_store(given: object) -> bool:
+    return isinstance(given, dict) and isinstance(given.get("name"), str)
 
 
 def _connection(server: RunningServer, seconds: float = _REQUEST_SECONDS) -> http.client.HTTPConnection:

@@ -116,7 +116,7 @@ def _of_server(url: str) -> str:
         return f"{scheme}://{address.rpartition('@')[2]}?{query}"
     authority, _, path = address.rpartition("@")[2].partition("/")
     host, port = _host_and_port(authority)
-    path, port = path.strip("/"), port or {"http": "80", "https": "443"}.get(transport, "")
+    path, port = path.strip("/"), port or {"": "80", "http": "80", "https": "443"}.get(transport, "")
     if kind == "letta":
         return f"letta://{_host(host)}:{port}/{path or _ARCHIVE}"
     # Who asks decides whose memories they are: two tokens may be of two tenants.

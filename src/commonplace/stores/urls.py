@@ -181,12 +181,12 @@ def require_beginnable_file(url: str) -> None:
     if database is None:
         scheme = url.partition("://")[0]
         raise ValidationError(f"{shown_url(url)} names no file; write {scheme}://./memories.db", field="store")
-    place = database
+    place = real = Path(os.path.realpath(database))  # a store begins where a link leads
     while not os.path.lexists(place):
         place = place.parent
-    if place != database and not place.is_dir():
+    if place != real and not place.is_dir():
         raise OperatorActionRequired(f"no store can be begun at {database}: {place} is not a folder", hint=_ELSEWHERE)
-    if not os.access(place, os.W_OK if place == database else os.W_OK | os.X_OK):
+    if not os.access(place, os.W_OK if place == real else os.W_OK | os.X_OK):
         raise OperatorActionRequired(f"no store can be begun at {database}: {place} cannot be written", hint=_ELSEWHERE)
 
 

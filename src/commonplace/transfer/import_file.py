@@ -116,7 +116,7 @@ async def import_export(
     restore_erased: bool = False, progress: Progress | None = None,
 ) -> ImportReport:  # fmt: skip
     """Take in a file of ours: all of it or, with `skip_broken`, what of it is right."""
-    report = ImportReport("commonplace", dry_run)
+    report = ImportReport("commonplace", dry_run, hide=engine.redactor.shown)
     with source.open("rb") if isinstance(source, Path) else nullcontext(source) as file:
         # All of it at one go: a server has others to answer meanwhile.
         circular = await asyncio.to_thread(_read_through, ExportReader(file, report.add_broken), report.add_broken)

@@ -99,7 +99,7 @@ async def import_source(
     dry_run: bool = False, progress: Progress | None = None,
 ) -> ImportReport:  # fmt: skip
     """Read all of it first; then take in all, or with `skip_broken` what of it is right."""
-    reader = _SourceReader(format, path, ImportReport(_option(format), dry_run))
+    reader = _SourceReader(format, path, ImportReport(_option(format), dry_run, hide=engine.redactor.shown))
     found = taken = False
     for item in reader.items():
         taken = taken or not isinstance(item, LeftOut)
@@ -113,7 +113,7 @@ async def import_source(
         )
     if reader.report.broken_count and not skip_broken:
         raise ImportRefused(path.name, reader.report)
-    reader = _SourceReader(format, path, ImportReport(_option(format), dry_run))
+    reader = _SourceReader(format, path, ImportReport(_option(format), dry_run, hide=engine.redactor.shown))
     writer = _Writer(engine, who, format, target, reader.report, dry_run)
     for item in reader.items():
         match item:

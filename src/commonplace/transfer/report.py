@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +37,7 @@ class BrokenFile(Exception):
 class Reasons:
     """How often something was left out for each reason, and what it was, for the first few."""
 
+    hide: Callable[[str], str] = str  # what a text holds that is secret: what is left out for that must not be quoted
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
 
@@ -45,7 +47,7 @@ class Reasons:
         self.counts[reason] += 1
         named = self.examples.setdefault(reason, [])
         if what and len(named) < _EXAMPLES:
-            named.append(what)
+            named.append(self.hide(what))
 
     def as_documents(self) -> list[dict[str, Any]]:
         return [{"reason": r, "count": n, "examples": self.examples[r]} for r, n in self.counts.most_common()]
@@ -60,15 +62,19 @@ class ImportReport:
     updated: Counter[str] = field(default_factory=Counter)  # here already, and the source says more by now
     staged: int = 0  # waiting for a reviewer
     redacted: Counter[str] = field(default_factory=Counter)  # labels of secrets that were replaced
-    left_out: Reasons = field(default_factory=Reasons)
+    hide: Callable[[str], str] = str  # as in `Reasons`
+    left_out: Reasons = field(init=False)
     broken: list[Broken] = field(default_factory=list)
     broken_count: int = 0
     agents: Counter[str] = field(default_factory=Counter)  # memories written, by agent
 
+    def __post_init__(self) -> None:
+        self.left_out = Reasons(self.hide)
+
     def add_broken(self, broken: Broken) -> None:
         self.broken_count += 1
         if len(self.broken) < _MAX_REASONS:
-            self.broken.append(broken)
+            self.broken.append(Broken(self.hide(broken.where), self.hide(broken.reason)))
 
     def document(self) -> dict[str, Any]:
         return {

@@ -12,12 +12,14 @@ from replica_house import run
 from commonplace.config import Config
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Draft, Engine, Forget
-from commonplace.engine.outbox.store_names import WantedName, choose_names
+from commonplace.engine.core import SYSTEM
+from commonplace.engine.outbox.store_names import STORE_NAME, WantedName, choose_names
 from commonplace.engine_factory import attachments, open_engine, store_address
-from commonplace.stores.base import StoreSettings
-from commonplace.stores.urls import parse_store_url
+from commonplace.stores.base import Record, StoreSettings
+from commonplace.stores.sqlite import SqliteStore
+from commonplace.stores.urls import parse_store_url, store_key
 from commonplace.testing.subject import WHO, FakeClock
-from commonplace.wire.errors import ValidationError
+from commonplace.wire.errors import Conflict, NotFound, ValidationError
 from commonplace.wire.validate import check
 
 A, B, C = (WantedName(address, "sqlite") for address in "abc")
@@ -170,6 +172,58 @@ async def test_an_erasure_reaches_its_store_wherever_that_is_named(tmp_path: Pat
     waiting = {each["name"]: each["waiting"] for each in await engine.stores.list(WHO)}
     await engine.close()
     assert waiting["sqlite-3"] == 0
+    assert _with_the_text(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "after",
+    ["b/b.db?name=spare", "b/../b/b.db", "link/b.db", "b/link.db"],
+    ids=["a name", "a detour", "a linked folder", "a link"],
+)
+@run
+async def test_an_erasure_reaches_its_store_under_another_name_and_by_another_path(tmp_path: Path, after: str) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "link").symlink_to("b")
+    clock = FakeClock()
+    await _erased_while_b_is_away(tmp_path, clock, "b/b.db")
+    (tmp_path / "b" / "link.db").symlink_to("b.db")
+    engine = await _open(tmp_path, clock, after)
+    with pytest.raises(NotFound if "name=" in after else Conflict):
+        await engine.stores.discard(WHO, "sqlite-2")  # which is the store that is attached
+    await engine._core.outbox.run_due()
+    waiting = {each["name"]: each["waiting"] for each in await engine.stores.list(WHO)}
+    await engine.close()
+    assert waiting == {"sqlite": 0, ("spare" if "name=" in after else "sqlite-2"): 0}
+    assert _with_the_text(tmp_path) == []
+
+
+@run
+async def test_a_notice_goes_along_with_the_store_to_its_new_name(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    clock = FakeClock()
+    await _erased_while_b_is_away(tmp_path, clock, "b/b.db")
+    engine = await _open(tmp_path, clock)
+    await engine.stores.discard(WHO, "sqlite-2")
+    await engine.close()
+    engine = await _open(tmp_path, clock, "b/b.db?name=spare")
+    assert "what waited for it was discarded" in (await engine.stores.list(WHO))[1]["last_error"]
+    assert (await engine.stores.resync(WHO, "spare"))["equal"]
+    await engine.close()
+    assert _with_the_text(tmp_path) == []
+
+
+@run
+async def test_what_an_earlier_version_remembered_of_an_address_is_known_again(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    clock = FakeClock()
+    await _erased_while_b_is_away(tmp_path, clock, "a.db", "b/b.db")
+    primary = SqliteStore(tmp_path / "primary.db", clock)
+    old = store_key(f"sqlite://{tmp_path}/b/b.db")
+    await primary.transact(SYSTEM, lambda tx: tx.put_record(Record(STORE_NAME, "sqlite-3", {"address": old, "at": 1})))
+    await primary.close()
+    engine = await _open(tmp_path, clock, "b/b.db")
+    await engine._core.outbox.run_due()
+    await engine.close()
     assert _with_the_text(tmp_path) == []
 
 

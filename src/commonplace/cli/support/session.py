@@ -53,7 +53,7 @@ class Session:
         if self.existing and config.store is None and data is not None and not config.database.exists():
             raise NotFound(f"there is no store in {data}; `commonplace remember --data {data} …` would begin one")
         named = Path(os.environ.get("COMMONPLACE_DATA") or ".").expanduser()
-        if self.existing and data is None and not named.exists():
+        if self.existing and config.store is None and data is None and not named.exists():
             warning = f"{named}, which COMMONPLACE_DATA names, was not there: an empty store was begun in it"
             self.warnings.append(warning)
         # One command asks one question: starting a thread per core for linear algebra costs more than it gives.

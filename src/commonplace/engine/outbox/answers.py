@@ -61,4 +61,4 @@ def _is_score(candidate: Candidate, name: str) -> bool:
         float(score)  # NumPy's numbers are such as well
     except (TypeError, ValueError, OverflowError):
         return False
-    return not isinstance(score, bool | str)
+    return not isinstance(score, bool | str | bytes | bytearray)

@@ -2,7 +2,8 @@
 the place of a URL among others would hand one store's erasures to another when the URLs change places.
 
 The primary therefore remembers the address that had each name, as a hash without what is secret in it. A store without
-`name=` keeps the name that it had, and a new one gets one under which nothing waits for another.
+`name=` keeps the name that it had, and a new one gets one under which nothing waits for another. Where the operator
+gives it another name, what waits for it goes along.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class WantedName:
     address: str  # a hash; "" of what is gone with the process, or is an object of a program
     kind: str  # from which a name is made
     given: str | None = None  # by the operator
+    former: str = ""  # the hash that earlier versions remembered of the same address
 
 
 def unused_name(name: str, names: AbstractSet[str]) -> str:
@@ -79,12 +81,16 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName]) -> list[s
     """As `choose_names`, by what the primary remembers, which then remembers these."""
     if not wanted:
         return []
-    known = {record.key: str(record.value["address"]) for record in await primary.records(SYSTEM, STORE_NAME)}
+    renewed = {each.former: each.address for each in wanted if each.former}
+    records = {record.key: record.value for record in await primary.records(SYSTEM, STORE_NAME)}
+    known = {name: renewed.get(str(value["address"]), str(value["address"])) for name, value in records.items()}
     names = choose_names(wanted, primary.name, known, frozenset())
-    if all(known.get(name, "") == each.address for name, each in zip(names, wanted, strict=True)):
+    is_known = all(known.get(name, "") == each.address for name, each in zip(names, wanted, strict=True))
+    if is_known and not former_names(wanted, names, known):
         return names  # as it nearly always is: what waits under names does not matter
     waiting = {name for name in known if await _waits(primary, name)}
     names = choose_names(wanted, primary.name, known, waiting)
+    former = former_names(wanted, names, known)
 
     def remember(tx: Transaction) -> None:
         for name, each in zip(names, wanted, strict=True):
@@ -93,10 +99,40 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName]) -> list[s
                 if name in waiting:  # only of a name that the operator gave
                     value["waited_for_another"] = True
                 tx.put_record(Record(STORE_NAME, name, value))
+        for old, new in former.items():
+            notices = {key: held for key, held in records[old].items() if key in _NOTICES}
+            if notices and (there := tx.record(STORE_NAME, new)) is not None:
+                tx.put_record(Record(STORE_NAME, new, {**there.value, **notices}))
+            tx.drop_record(STORE_NAME, old)
 
     with suppress(Fault):  # one that may only read tells no store anything
-        await primary.transact(SYSTEM, remember)
+        for old, new in former.items():
+            await _move_deliveries(primary, old, new)
+        await primary.transact(SYSTEM, remember)  # last: whoever is killed before it begins again
     return names
+
+
+def former_names(wanted: Sequence[WantedName], names: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
+    """The names that stores had before, each with the one that its store has now."""
+    by_address = {each.address: name for name, each in zip(names, wanted, strict=True) if each.address}
+    return {old: by_address[address] for old, address in known.items() if address in by_address and old not in names}
+
+
+async def _move_deliveries(primary: Primary, old: str, new: str) -> None:
+    """What waits for a store under the name that it had, such as an erasure, waits under the one that it has."""
+    for tenant in await primary.tenants():
+        ids = [record.key for record in await primary.records(tenant, kind_of(old))]
+
+        def work(tx: Transaction, ids: Sequence[str] = ids) -> None:
+            for id in ids:
+                # Either says that the memory is to be delivered as it is then.
+                if (record := tx.record(kind_of(old), id)) is not None:
+                    if tx.record(kind_of(new), id) is None:
+                        tx.put_record(Record(kind_of(new), id, record.value))
+                    tx.drop_record(kind_of(old), id)
+
+        if ids:
+            await primary.transact(tenant, work)
 
 
 async def _waits(primary: Primary, name: str) -> bool:
