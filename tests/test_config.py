@@ -72,6 +72,17 @@ def test_which_stores_are_meant(
         assert str(tmp_path) in found.notes[0]
 
 
+@pytest.mark.parametrize("variable", ["COMMONPLACE_STORE", "COMMONPLACE_STORES"])
+@pytest.mark.parametrize("between", [" ", ","])
+def test_two_stores_are_not_taken_for_one_file(monkeypatch: pytest.MonkeyPatch, variable: str, between: str) -> None:
+    monkeypatch.setenv(variable, f"sqlite://./a.db{between}sqlite://./b.db")
+    if (variable, between) == ("COMMONPLACE_STORES", " "):
+        assert config.load().stores == ("sqlite://./a.db", "sqlite://./b.db")
+        return
+    with pytest.raises(ValidationError, match="more than one store: separate them by spaces"):
+        config.load()
+
+
 def test_a_note_quotes_no_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for url in ("postgresql://alice:geheim@h/m", "no url: geheim", "sqlite://x?geheim=1"):
         monkeypatch.setenv("COMMONPLACE_STORES", url)

@@ -42,6 +42,7 @@ SAME = [
     ("cognee://notes?embeddings=http://one.example/v1", "cognee://notes?embeddings=http://two.example/v1"),
     ("letta://h:1/notes?token_env=ONE", "letta+https://H:1/notes/?token_env=TWO"),
     ("letta://h:1", "letta://h:1/commonplace"),
+    ("letta://h", "letta://h:80"),
     ("memorywire+http://h:1", "memorywire+http://H:1/?name=other"),
     ("memorywire+https://h", "memorywire+https://h:443"),
     (f"{HOST}/memories", "postgres://bob:secret@DB.example:5432/memories?pool=2&sslmode=require&name=spare"),

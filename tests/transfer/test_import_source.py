@@ -623,3 +623,15 @@ def test_a_statement_that_was_erased_here_is_not_imported_again(subject: Subject
     assert again.left_out.counts["it was erased here"] == len(erased) > 0
     back = {triple.id for triple in run(subject.store.triples("local", "agent"))}
     assert back.isdisjoint(triple.id for triple in erased)
+
+
+def test_what_is_left_out_for_its_secret_is_named_without_it(subject: Subject, run: Any, tmp_path: Path) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    file = tmp_path / "memory.jsonl"
+    entity = {"type": "entity", "name": secret, "entityType": "person", "observations": ["likes tea"]}
+    relations = [{"type": "relation", "from": secret, "to": to, "relationType": "knows"} for to in ("b", "c")]
+    file.write_text("".join(json.dumps(each) + "\n" for each in (entity, *relations)), "utf-8")
+    report = run(import_source(subject.engine, WHO, file, "server-memory", Target("agent")))
+    shown = json.dumps(report.document())
+    assert report.left_out.counts
+    assert secret not in shown

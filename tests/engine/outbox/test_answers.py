@@ -26,6 +26,7 @@ WRONG: list[tuple[Callable[[Any], Any], Any]] = [
     (read_candidates, [MEMORY]),
     (read_candidates, [replace(FOUND, score="Alice")]),
     (read_candidates, [replace(FOUND, dense=True)]),
+    (read_candidates, [replace(FOUND, score=b"1.5")]),
     (read_candidates, [replace(FOUND, score=10**400)]),
     (read_candidates, [replace(FOUND, keyword=np.array([0.1, 0.2]))]),
     (read_memories, [replace(MEMORY, expires_at="soon")]),
