@@ -49,6 +49,8 @@ SAME = [
     (f"{HOST}/memories", "pgvector:///memories?host=db.example&schema=commonplace"),
     (f"{HOST},two/memories", "postgresql://two:5432,three/memories"),
     ("postgresql:///memories", "postgresql:///memories?user=alice"),
+    ("postgresql:///memories?host=one,two&port=5433,5434", "postgresql://two:5434/memories"),
+    ("postgresql:///memories?hostaddr=10.0.0.1", "postgresql://10.0.0.1/memories"),
     ("mem0+postgresql://alice:geheim@db.example/m", "mem0+postgresql://bob:secret@db.example:5432/m"),
     ("shelf://notes", "shelf://notes"),
 ]  # fmt: skip
@@ -65,6 +67,7 @@ DIFFERENT = [
     (f"{HOST}/memories", f"{HOST}/others"),
     (f"{HOST}/memories", f"{HOST}/memories?schema=other"),
     (f"{HOST}/memories", f"{HOST}:5433/memories"),
+    ("postgresql:///memories?host=one,two&port=5433,5434", "postgresql://two:5433/memories"),
     (f"{HOST}/memories", "mem0+postgresql://alice:geheim@db.example/memories"),
     ("shelf://", "shelf://"),
     ("shelf://notes", "shelf://others"),

@@ -45,3 +45,14 @@ def test_pauses_grow_up_to_a_limit() -> None:
     assert pauses[:3] == [FIRST_PAUSE_MS, 2 * FIRST_PAUSE_MS, 4 * FIRST_PAUSE_MS]
     assert pauses == sorted(pauses)
     assert pauses[-1] == LONGEST_PAUSE_MS
+
+
+def test_one_that_refuses_when_a_pause_is_over_answers_and_others_may_ask() -> None:
+    clock = FakeClock()
+    breaker = CircuitBreaker(clock)
+    for _ in range(FAILURES):
+        breaker.failed("gone")
+    clock.advance(FIRST_PAUSE_MS)
+    assert breaker.try_call()
+    breaker.refused("too long")
+    assert (breaker.try_call(), breaker.is_open, breaker.error) == (True, False, "too long")

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
+import pytest
+from jumping_loop import JumpingLoop
 from replica_house import Flaky, Late, run
 
 from commonplace.engine.outbox.breaker import FAILURES
-from commonplace.engine.outbox.courier import DOUBT_MS, Courier
+from commonplace.engine.outbox.courier import DOUBT_MS, GROWS_AFTER, QUEUE_MS, Courier
 from commonplace.engine.outbox.deliveries import Change, Order
 from commonplace.engine.outbox.replicas import Attachment, Replica
 from commonplace.stores.base import Entry
@@ -182,3 +185,109 @@ async def test_what_was_not_tried_any_more_is_not_delivered() -> None:
     assert settled == {}
     futures = courier.submit("local", [_change(f"text {n}", n + 1, f"m{n}") for n in range(4)])
     assert await asyncio.gather(*futures) == [None, None, "away", "away"]
+
+
+@pytest.mark.parametrize("renewed", [False, True])
+@run
+async def test_what_waited_too_long_for_its_turn_is_not_sent_any_more(renewed: bool) -> None:
+    """Its lease may be over by the time it arrives, and another process have delivered it."""
+    clock = FakeClock()
+    store = Late(clock)
+    courier = Courier(Replica(Attachment("copy", lambda: store, timeout=60.0), clock), _settled)
+    first = courier.submit("local", [_change("slow", 1, "slow")])
+    while not store.under_way:
+        await asyncio.sleep(0)
+    behind = courier.submit("local", [_change("older text", 2)])
+    clock.advance(QUEUE_MS + 1)
+    if renewed:
+        courier.submit("local", [_change("newer text", 3)])
+    store.arrives.set()
+    told = await asyncio.gather(*first, *behind)
+    assert told == [None, None if renewed else "others took too long before it"]
+    assert await store.contents() == {"slow"} | ({"newer text"} if renewed else set())
+
+
+class TakesFew(Flaky):
+    """More than four at once take it too long."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(clock)
+        self.most = 4
+        self.puts: list[int] = []
+
+    async def put(self, entries: Any) -> None:
+        self.puts.append(len(entries))
+        self.hangs = len(entries) > self.most
+        await super().put(entries)
+
+
+async def _submit(courier: Courier, first: int, count: int) -> list[str | None]:
+    changes = [_change(f"text {n}", n, f"m{n}") for n in range(first, first + count)]
+    return list(await asyncio.gather(*courier.submit("local", changes)))
+
+
+@run
+async def test_a_store_that_too_many_at_once_take_too_long_is_given_fewer_and_later_more_again() -> None:
+    clock = FakeClock()
+    store = TakesFew(clock)
+    replica = Replica(Attachment("copy", lambda: store, timeout=0.05), clock)
+    await replica.ready(5)
+    courier = Courier(replica, _settled)
+    assert all(await _submit(courier, 1, 8))
+    assert await _submit(courier, 1, 8) == [None] * 8
+    assert store.puts == [8, 4, 4]
+    store.most = 8
+    assert await _submit(courier, 9, 4 * (GROWS_AFTER - 2)) == [None] * 4 * (GROWS_AFTER - 2)
+    store.puts = []
+    assert await _submit(courier, 100, 8) == [None] * 8
+    assert store.puts == [8]
+
+
+@run
+async def test_that_one_is_not_taken_is_no_reason_to_give_fewer_at_once() -> None:
+    class Picky(TakesFew):
+        async def put(self, entries: Any) -> None:
+            self.puts.append(len(entries))
+            if any(entry.memory.id == "m4" for entry in entries):
+                raise Unavailable("not that one")
+
+    store = Picky(FakeClock())
+    courier = Courier(Replica(Attachment("copy", lambda: store), FakeClock()), _settled)
+    assert await _submit(courier, 1, 4) == [None, None, None, "not that one"]
+    store.puts = []
+    assert await _submit(courier, 5, 20) == [None] * 20
+    assert store.puts == [20]
+
+
+@run
+async def test_one_that_says_it_is_down_is_not_given_a_group_in_halves() -> None:
+    class Down(TakesFew):
+        async def put(self, entries: Any) -> None:
+            self.puts.append(len(entries))
+            raise Unavailable("gone")
+
+        async def health(self) -> Any:
+            return {"status": "down"}
+
+    store = Down(FakeClock())
+    courier = Courier(Replica(Attachment("copy", lambda: store), FakeClock()), _settled)
+    assert await _submit(courier, 1, 8) == ["gone"] * 8
+    assert store.puts == [8]
+
+
+def test_looking_for_what_a_store_refuses_in_a_group_ends_before_the_lease_of_the_others_does() -> None:
+    class Slow(TakesFew):
+        async def put(self, entries: Any) -> None:
+            self.puts.append(len(entries))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.Event().wait(), 20.0)
+            raise RuntimeError("one of them is too long")
+
+    async def work() -> None:
+        store = Slow(FakeClock())
+        courier = Courier(Replica(Attachment("copy", lambda: store, timeout=60.0), FakeClock()), _settled)
+        assert await _submit(courier, 1, 16) == ["it failed: RuntimeError"] * 16
+        assert store.puts == [16, 8, 8]
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        runner.run(work())

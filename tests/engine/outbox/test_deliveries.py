@@ -7,10 +7,17 @@ from typing import Any
 import pytest
 
 from commonplace.engine.outbox import deliveries
-from commonplace.engine.outbox.deliveries import LAST_RETRY_MS, Change, DeliveryReport, retry_delay
+from commonplace.engine.outbox.deliveries import (
+    LAST_RETRY_MS,
+    Change,
+    DeliveryReport,
+    RecordingTransaction,
+    retry_delay,
+)
 from commonplace.stores.base import Record
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import FakeClock
+from commonplace.wire.record import Memory
 
 
 def transact(store: InMemory, work: Any) -> Any:
@@ -85,3 +92,44 @@ def test_a_report_counts_by_store() -> None:
     report.add("copy", ["c"], "down")
     assert report.of(["a", "c", "elsewhere"]) == {"copy": (1, "down")}
     assert report.of(["a", "b"]) == {"copy": (2, None)}
+
+
+def test_what_waits_has_waited_since_the_first_change_of_it() -> None:
+    store = InMemory(FakeClock())
+    for seq, now in ((1, 10), (2, 20)):
+        change = Change("m", "agent", "semantic", seq, None)
+        transact(store, lambda tx, c=change, n=now: deliveries.record_change(tx, "copy", c, "me", n, 100))
+    (held,) = asyncio.run(store.records("local", "outbox/copy"))
+    assert (held.value["at"], held.value["seq"]) == (10, 2)
+
+
+def test_why_it_failed_is_no_longer_said_once_it_is_delivered_and_only_in_doubt() -> None:
+    store = InMemory(FakeClock())
+    change = Change("m", "agent", "semantic", 1, None)
+    transact(store, lambda tx: deliveries.record_change(tx, "copy", change, "me", 10, 100))
+    transact(store, lambda tx: deliveries.note_doubt(tx, "copy", {"m": 9_000}))
+    transact(store, lambda tx: deliveries.postpone(tx, "copy", ["m"], "down", "me", 20, random.Random()))
+    transact(store, lambda tx: deliveries.settle(tx, "copy", {"m": (1, 0)}, 30))
+    (held,) = asyncio.run(store.records("local", "outbox/copy"))
+    assert (held.value["due"], held.value["attempts"], "error" in held.value) == (9_000, 0, False)
+
+
+@pytest.mark.parametrize(("expires_at", "current"), [(None, True), (11, True), (10, False), (9, False)])
+def test_what_expires_now_is_to_be_nowhere(expires_at: int | None, current: bool) -> None:
+    memory = Memory("m", "local", "agent", "semantic", "brief", created_at=1, expires_at=expires_at)
+    assert deliveries.is_current(memory, 10) is current
+
+
+def test_erasing_what_was_never_written_is_told_to_nobody() -> None:
+    def erased(tx: Any) -> dict[str, Change]:
+        recording = RecordingTransaction(tx)
+        recording.erase("never")
+        return recording.changes
+
+    assert transact(InMemory(FakeClock()), erased) == {}
+
+
+def test_a_report_within_another_is_part_of_it() -> None:
+    outer = DeliveryReport()
+    DeliveryReport(outer=outer).add("copy", ["a"], "down")
+    assert outer.problems() == {"copy": "down"}

@@ -15,13 +15,15 @@ from commonplace.wire.errors import Conflict, Forbidden, NotFound
 from commonplace.wire.record import Principal
 
 
-async def _left_behind(h: House) -> list[str]:
-    """A change and a deletion that wait for a copy that is away."""
+async def _left_behind(h: House, more: bool = False) -> list[str]:
+    """A change, or two, and a deletion that wait for a copy that is away."""
     ids = [await h.remember("Alice drinks tea"), await h.remember("Bob drinks milk")]
     await h.outbox.join()
     h.copies[0].down = "no route"
     await h.engine.forget(WHO, Forget(AGENT, [ids[0]], hard_delete=True))
     ids.append(await h.remember("Alice sings"))
+    if more:
+        await h.remember("Bob sings, too")
     await h.outbox.join()
     h.clock.advance(600_000)
     return [ids[0], ids[2]]
@@ -30,13 +32,13 @@ async def _left_behind(h: House) -> list[str]:
 @run
 async def test_what_waits_is_counted_and_dropped() -> None:
     async with house() as h:
-        await _left_behind(h)
+        await _left_behind(h, more=True)
         async with house(copies=0, primary=h.primary, clock=h.clock) as without:
             looked = await without.engine.stores.discard(WHO, "copy", dry_run=True)
-            assert looked == {"dry_run": True, "store": "copy", "waiting": 2, "deletions": 1}
-            assert len(await h.waiting()) == 2
+            assert looked == {"dry_run": True, "store": "copy", "waiting": 3, "deletions": 1}
+            assert len(await h.waiting()) == 3
             done = await without.engine.stores.discard(WHO, "copy")
-            assert done == {"store": "copy", "waiting": 2, "deletions": 1}
+            assert done == {"store": "copy", "waiting": 3, "deletions": 1}
             assert await h.waiting() == {}
             with pytest.raises(NotFound, match="nothing waits for a store 'copy'"):
                 await without.engine.stores.discard(WHO, "copy")
@@ -72,3 +74,18 @@ async def test_what_a_process_records_or_takes_in_hand_meanwhile_stays(change: d
             done = await without.engine.stores.discard(WHO, "copy")
             assert done == {"store": "copy", "waiting": 1, "deletions": 0}
             assert list(await h.waiting()) == [erased]
+
+
+@run
+async def test_nothing_is_discarded_while_a_process_delivers_it() -> None:
+    async with house() as h:
+        erased, _ = await _left_behind(h)
+        value = (await h.waiting())[erased] | {"owner": "another", "until": h.clock() + 60_000}
+        await h.primary.transact("local", lambda tx: tx.put_record(Record(kind_of("copy"), erased, value)))
+        async with house(copies=0, primary=h.primary, clock=h.clock) as without:
+            for dry_run in (True, False):
+                with pytest.raises(Conflict, match="is delivering to it"):
+                    await without.engine.stores.discard(WHO, "copy", dry_run=dry_run)
+            assert len(await h.waiting()) == 2
+            h.clock.advance(60_000)
+            assert (await without.engine.stores.discard(WHO, "copy"))["waiting"] == 2

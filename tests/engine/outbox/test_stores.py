@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from replica_house import AGENT, house, run
@@ -157,3 +158,35 @@ async def test_that_a_name_means_another_store_is_said_until_a_resync_has_made_i
         assert (await h.engine.stores.resync(WHO, "copy"))["equal"] is not bool(refuses)
         said = (await h.engine.stores.list(WHO))[1].get("last_error", "")
         assert ("was given to another address" in said) is bool(refuses)
+
+
+@run
+async def test_the_last_error_is_of_what_was_tried_last() -> None:
+    async with house() as h:
+        for why in ("no route", "no room"):
+            h.copies[0].down = why
+            await h.remember(f"written when there was {why}")
+            await h.outbox.join()
+            h.clock.advance(10_000)
+        assert (await h.engine.stores.list(WHO))[1]["last_error"] == "no room"
+
+
+@run
+async def test_a_store_that_is_well_and_did_not_take_something_is_a_finding() -> None:
+    async with house() as h:
+        h.copies[0].refuses = "poison"
+        await h.remember("poison")
+        await h.remember("tea")
+        await h.outbox.join()
+        (found,) = await h.engine.stores.examine()
+        assert (found.ok, found.detail) == (False, "ok; 1 of 1 changes that wait for it failed")
+
+
+@run
+async def test_only_an_operator_sees_where_a_store_is() -> None:
+    async with house() as h:
+        replica = h.outbox.replicas.named("copy")
+        replica.attachment = replace(replica.attachment, shown="sqlite:///srv/copy.db")
+        for who in (WHO, Principal("alice", "acme", "admin", ("*",)), Principal("bob", "local", "writer", ("*",))):
+            shown = (await h.engine.stores.list(who))[1]
+            assert shown.get("url") == ("sqlite:///srv/copy.db" if who is WHO else None)
