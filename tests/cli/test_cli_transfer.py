@@ -550,10 +550,15 @@ def test_a_target_that_was_half_filled_is_set_aside_whole(
     second = cli("migrate", "--to", str(data), "--set-aside", "--yes")
     assert "commonplace.unfinished-2.db" in second.out
     assert aside.exists()
+    # Whoever deletes one may leave what lies beside it.
+    aside.unlink()
+    (data / "commonplace.unfinished.segments").mkdir(exist_ok=True)
+    _mark(data / "commonplace.db")
+    assert "commonplace.unfinished-3.db" in cli("migrate", "--to", str(data), "--set-aside", "--yes").out
 
 
 @pytest.mark.parametrize("dry_run", [["--dry-run"], ["--yes"]])
-@pytest.mark.parametrize("kind", ["ordinary", "finished", "new", "missing", "memory", "copies", "other"])
+@pytest.mark.parametrize("kind", ["ordinary", "finished", "new", "empty", "missing", "memory", "copies", "other"])
 def test_nothing_but_a_half_filled_target_is_set_aside(
     cli: Cli, remember: Callable[..., str], data: Path, tmp_path: Path, kind: str, dry_run: list[str]
 ) -> None:
@@ -563,15 +568,17 @@ def test_nothing_but_a_half_filled_target_is_set_aside(
         assert cli("migrate", "--from", str(data), "--to", str(there), "--yes").code == 0
     elif kind == "new":
         asyncio.run(SqliteStore(there / "commonplace.db").close())
-    elif kind == "other":
+    elif kind in ("other", "empty"):
         there.mkdir()
-        (there / "commonplace.db").write_text("no database")
+        (there / "commonplace.db").write_text("no database" if kind == "other" else "")
     target = {"ordinary": str(data), "memory": "memory://", "copies": "mem0://x"}.get(kind, str(there))
     before = sorted(tmp_path.rglob("*.db"))
     refused = cli("migrate", "--to", target, "--set-aside", *dry_run)
     assert refused.code in (1, 2)
     assert refused.out == ""
     assert sorted(tmp_path.rglob("*.db")) == before
+    if kind == "empty":
+        assert (there / "commonplace.db").stat().st_size == 0
     assert [m["content"] for m in cli("list", "--json").json["memories"]] == ["Alice is allergic to peanuts"]
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 
 from commonplace import plugins
 from commonplace.engine import plan_tenants, require_unfinished
+from commonplace.stores.urls import names_empty_file
 from commonplace.transfer.migrate import open_primary, require_primary, store_url
 from commonplace.wire.errors import NotFound
 from commonplace.wire.record import system_clock
@@ -21,7 +22,7 @@ class UnfinishedTarget:
     def __init__(self, given: str) -> None:
         self.url = store_url(given)
         require_primary(self.url, "to")
-        if not plugins.store_exists(self.url):
+        if names_empty_file(self.url) or not plugins.store_exists(self.url):
             raise NotFound(f"there is no store at {shown_url(self.url)}; --to names the one that is half filled")
 
     async def counts(self) -> dict[str, int]:

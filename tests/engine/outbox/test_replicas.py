@@ -131,6 +131,35 @@ async def test_another_servers_words_are_neither_told_nor_logged(caplog: pytest.
     assert replica.state() == {"status": "degraded", "error": "it failed: unavailable"}
 
 
+@pytest.mark.parametrize("answers", ["probe", "search", "deliver"])
+@run
+async def test_what_a_look_at_it_found_does_not_outlast_its_next_answer(answers: str) -> None:
+    """Only deliveries cleared it: one look while it was away, and a server on which nothing is written said so on."""
+    clock = FakeClock()
+    store = Flaky(clock)
+    replica = Replica(Attachment("copy", lambda: store), clock)
+    store.unwell = "gone"
+    await replica.probe()
+    assert replica.state() == {"status": "degraded", "error": "gone"}
+    store.unwell = None
+    await (replica.probe() if answers == "probe" else getattr(replica, answers)(_ask))
+    assert replica.state() == {"status": "ok"}
+
+
+@run
+async def test_a_look_that_goes_well_says_nothing_of_deliveries_that_failed() -> None:
+    clock = FakeClock()
+    replica = Replica(Attachment("copy", lambda: Flaky(clock)), clock)
+
+    async def fail(_: Store) -> None:
+        raise Unavailable("it is full")
+
+    with pytest.raises(Unavailable):
+        await replica.deliver(fail)
+    await replica.probe()
+    assert replica.state() == {"status": "degraded", "error": "it is full"}
+
+
 @run
 async def test_deliveries_are_tried_while_searches_fail() -> None:
     """A store whose search is broken must still be told what is erased; one that takes nothing is not asked either."""

@@ -121,7 +121,9 @@ def test_a_line_without_end_is_not_read_to_its_end(name: str, tmp_path: Path, mo
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("lines.jsonl", path.read_text() + '{"x": "' + "x" * (8 << 20))
     opened = Source(tmp_path / "bomb.zip")
-    with pytest.raises(BrokenFile, match=r"lines\.jsonl line \d+: is longer than 1 MB; split it"):
+    with pytest.raises(
+        BrokenFile, match=r"lines\.jsonl line \d+: is longer than 1 MB, and what follows it is not read"
+    ):
         list(importer(name).read(opened))
     assert opened.position < 2 << 20
 
@@ -140,7 +142,10 @@ def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(os, "scandir", guarded)
     (broken,) = read("markdown", tmp_path)
     assert isinstance(broken, Broken)
-    assert (broken.where, broken.reason) == ("closed", "the folder cannot be read: Permission denied")
+    assert (broken.where, broken.reason) == (
+        "closed",
+        "the folder cannot be read, and so nothing beside it is: Permission denied",
+    )
 
 
 def test_an_archive_that_is_damaged_anywhere(tmp_path: Path) -> None:

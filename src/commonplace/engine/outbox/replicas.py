@@ -55,6 +55,7 @@ class Replica:
         self._opening: asyncio.Task[Store] | None = None
         self._is_down = False  # as it last said itself
         self._unanswered: str | None = None  # why, where it did not answer when nothing but its health was asked
+        self._probe_error: str | None = None  # the breaker's, where a probe was the last to fail
         self._capabilities: frozenset[str] = frozenset()  # as they were last read
 
     @property
@@ -131,8 +132,15 @@ class Replica:
     async def _attempt(self, verb: Callable[[Store], Awaitable[T]], breaker: CircuitBreaker, limit: float) -> T:
         answer = await self._ask(verb, limit)
         self._is_down, self._unanswered = False, None
+        self._clear_probe_error()
         breaker.succeeded()
         return answer
+
+    def _clear_probe_error(self) -> None:
+        """What a probe found does not outlast an answer: only deliveries would clear it, and there may be none."""
+        if self._probe_error is not None and self.breaker.error is self._probe_error:
+            self.breaker.succeeded()
+        self._probe_error = None
 
     def _skipped(self, breaker: CircuitBreaker) -> StoreSkipped:
         wait = max((breaker.retry_at or 0) - self.clock(), 0) / 1000
@@ -174,8 +182,10 @@ class Replica:
             answer = await self._ask(self._health, self.timeout)
         except Unavailable as fault:
             self.breaker.failed(fault.summary)
+            self._probe_error = self.breaker.error
         else:
             self._answered(answer)
+            self._clear_probe_error()
 
     async def watch(self, seconds: float) -> None:
         """Ask it how it is, again after so long and then ever later, until it answers: some open without asking anyone.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence, Set
-from contextlib import aclosing
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -206,14 +206,18 @@ class Resync:
         async def begin(store: Store) -> AsyncGenerator[Sequence[Memory], None]:
             return _copy_pages(store, reach.tenant, reach.agents[0])
 
-        async with aclosing(await self._replica.attempt(begin, seconds=TIMEOUT_SECONDS)) as pages:
+        pages = await self._replica.attempt(begin, seconds=TIMEOUT_SECONDS)
 
-            async def following(store: Store) -> Sequence[Memory] | None:
-                return await anext(pages, None)
+        async def following(store: Store) -> Sequence[Memory] | None:
+            return await anext(pages, None)
 
+        try:
             while (page := await self._replica.attempt(following, seconds=TIMEOUT_SECONDS)) is not None:
                 for memory in page:
                     yield memory
+        finally:
+            with suppress(RuntimeError):  # of a store that goes on after it was cancelled: it is still running
+                await pages.aclose()
 
     def _advance(self, count: int) -> None:
         self._done += count

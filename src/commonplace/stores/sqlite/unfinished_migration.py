@@ -42,7 +42,9 @@ def set_aside(database: Path) -> Path:
 
 def _free_name(database: Path) -> Path:
     names = (f"{database.stem}.unfinished{f'-{n}' if n > 1 else ''}{database.suffix}" for n in itertools.count(1))
-    return next(path for path in map(database.with_name, names) if not os.path.lexists(path))
+    taken = os.listdir(database.parent)
+    # None of the files beside it may be left from before: whoever deleted an earlier one may have left its segments.
+    return next(p for p in map(database.with_name, names) if not any(each.startswith(f"{p.stem}.") for each in taken))
 
 
 def _require_mark(files: StoreFiles) -> None:

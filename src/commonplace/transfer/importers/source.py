@@ -160,7 +160,8 @@ class Source:
         def refuse(error: OSError) -> None:
             where = Path(error.filename or self.path)
             named = where.relative_to(self.path).as_posix() if where.is_relative_to(self.path) else where.name
-            raise BrokenFile(label(named), f"the folder cannot be read: {error.strerror or 'unknown reason'}")
+            why = error.strerror or "unknown reason"
+            raise BrokenFile(label(named), f"the folder cannot be read, and so nothing beside it is: {why}")
 
         for folder, folders, files in os.walk(self.path, followlinks=False, onerror=refuse):
             # What a tool keeps for itself, such as .git or .obsidian, holds no notes.
@@ -186,7 +187,8 @@ class _CountingFile:
             number += 1
             if len(line) > MAX_LINE_BYTES:  # an archive of kilobytes may hold one that no memory is large enough for
                 raise BrokenFile(
-                    f"{label(self._member)} line {number}", f"is longer than {MAX_LINE_BYTES >> 20} MB; split it"
+                    f"{label(self._member)} line {number}",
+                    f"is longer than {MAX_LINE_BYTES >> 20} MB, and what follows it is not read; split it",
                 )
             yield line
 
