@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from memory_pair import TEXT, files_with, pair
 from replica_house import run
+from transfer_scenarios import export_of
 
 from commonplace.testing.subject import DAY_MS, WHO
+from commonplace.transfer.import_file import import_export
 
 
 @pytest.mark.parametrize("jobs", [True, False])
@@ -67,3 +69,37 @@ async def test_what_another_agent_or_tenant_has_under_that_id_stays(tmp_path: Pa
         await p.theirs.remember("of another tenant", metadata=foreign)
         await p.ours.forget(ids=[made.id], hard_delete=True)
         assert await p.copies() == ["of another tenant"]
+
+
+@pytest.mark.parametrize("erased_again", [True, False])
+@pytest.mark.parametrize("at_once", [True, False])
+@run
+async def test_an_id_that_comes_back_as_another_agents_leaves_no_copy_of_the_first(
+    tmp_path: Path, at_once: bool, erased_again: bool
+) -> None:
+    """The erasure waits when a file brings the id back; the other memory deletes by agent."""
+    async with pair(tmp_path) as p:
+        made = await p.ours.remember(TEXT)
+        engine = await p.ours.engine()
+        outbox = engine._core.outbox
+        p.theirs.is_away = True
+        assert (await p.ours.forget(ids=[made.id], hard_delete=True)).stores[-1].error
+        p.theirs.is_away = not at_once
+        version = {"content": "back", "created_at": p.clock(), "updated_at": p.clock(), "type": "semantic"}
+        back = {"record": "memory", "id": made.id, "agent_id": "bob", "versions": [version | {"kind": "semantic"}]}
+        (tmp_path / "back.jsonl").write_bytes(export_of(back))
+        report = await import_export(engine, WHO, tmp_path / "back.jsonl", restore_erased=True)
+        assert report.written == {"memory": 1}
+        if erased_again:
+            await p.ours.forget(ids=[made.id], agent_id="bob", hard_delete=True)
+        p.theirs.is_away = False
+        for _ in range(2):  # what was not confirmed is told again when it can no longer arrive
+            p.clock.advance(DAY_MS)
+            await outbox.run_due()
+            await outbox.join()
+        assert await outbox.waiting("local", p.theirs.name) == []
+        assert await p.copies() == []
+        assert [m["content"] for m in (await p.theirs.list(agent_id="bob"))["memories"]] == (
+            [] if erased_again else ["back"]
+        )
+    assert files_with(tmp_path / "theirs", TEXT) == []

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from commonplace.engine.outbox.deliveries import Change, Order
 from commonplace.engine.outbox.replicas import Replica, StoreRefused, StoreSkipped, StoreUnreachable, delete_copies
 from commonplace.stores.base import Entry, Store
+from commonplace.stores.optional import PerAgentStore
 from commonplace.wire.errors import Unavailable
 
 log = logging.getLogger("commonplace.stores")
@@ -223,5 +224,8 @@ def as_kept(replica: Replica, change: Change) -> Change:
 async def _tell(store: Store, tenant: str, changes: Sequence[Change]) -> None:
     entries: list[Entry] = [change.entry for change in changes if change.entry is not None]
     await delete_copies(store, tenant, {change.id: change.agent_id for change in changes if change.entry is None})
+    if isinstance(store, PerAgentStore):  # any other replaces what it has under the id, whoever's it was
+        for agent in dict.fromkeys(agent for change in changes for agent in change.former_agents):
+            await store.delete_of(tenant, agent, [change.id for change in changes if agent in change.former_agents])
     if entries:
         await store.put(entries)

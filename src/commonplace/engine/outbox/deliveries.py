@@ -35,6 +35,7 @@ class Change:
     entry: Entry | None
     is_first: bool = False  # the memory's first version, of which no copy can be anywhere
     turn: int = 0
+    former_agents: tuple[str, ...] = ()  # under whom a copy may be left: an import may bring an id back as another's
 
     @property
     def order(self) -> Order:
@@ -105,14 +106,21 @@ def order_of(value: Mapping[str, Any]) -> Order:
     return int(value["seq"]), int(value.get("turn", 0))
 
 
+def agents_of(value: Mapping[str, Any]) -> list[str]:
+    """Under whom the store may have a copy, the last one first."""
+    return [agent for agent in (value.get("agent"), *value.get("former", ())) if agent]
+
+
 def record_change(
     tx: Transaction, store: str, change: Change, owner: str, now: int, lease: int, *, take_over: bool = False
 ) -> bool:
     """Put it into the outbox; whether it is now in this owner's hands. Another's that is being delivered stays theirs:
     they find that it has moved on, and deliver again, so that no older state arrives last. Whoever does `take_over`
-    delivers it once more when theirs can no longer arrive."""
+    delivers it once more when theirs can no longer arrive. The change learns under whom else a copy is to go."""
     there = tx.record(kind_of(store), change.id)
     held = there.value if there is not None else {}
+    former = [agent for agent in agents_of(held) if agent != change.agent_id]
+    change.former_agents = tuple(dict.fromkeys((*change.former_agents, *former)))
     theirs = held.get("owner") not in (None, owner) and held.get("until", 0) > now
     doubt = max(held.get("doubt", 0), held["until"] if theirs and take_over else 0)
     theirs = theirs and not take_over
@@ -120,22 +128,23 @@ def record_change(
     value |= {"owner": held["owner"], "until": held["until"]} if theirs else {"owner": owner, "until": now + lease}
     value |= {"doubt": doubt} if doubt > now else {}
     value |= {"turn": held.get("turn", 0) + 1} if held.get("seq") == change.seq else {}
+    value |= {"former": former} if former else {}
     tx.put_record(Record(kind_of(store), change.id, value))
     return not theirs
 
 
 def claim(
     tx: Transaction, store: str, ids: Iterable[str], owner: str, now: int, lease: int, *, idle: bool = False
-) -> dict[str, Order]:
-    """Those of them that are due and nobody else's, now in this owner's hands, each with its order; of `idle` ones
-    only what was not in its hands before either."""
-    claimed: dict[str, Order] = {}
+) -> dict[str, Mapping[str, Any]]:
+    """Those of them that are due and nobody else's, now in this owner's hands, each with what was recorded; of `idle`
+    ones only what was not in its hands before either."""
+    claimed: dict[str, Mapping[str, Any]] = {}
     for id in ids:
         there = tx.record(kind_of(store), id)
         if there is None or not is_due(there.value, None if idle else owner, now):
             continue
         tx.put_record(Record(there.kind, id, {**there.value, "owner": owner, "until": now + lease}))
-        claimed[id] = order_of(there.value)
+        claimed[id] = there.value
     return claimed
 
 

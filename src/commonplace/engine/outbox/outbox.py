@@ -268,19 +268,20 @@ class Outbox:
         failed = sum(1 for future in futures if future.cancelled() or future.result() is not None)
         return len(futures) - failed, failed
 
-    async def current(self, tenant: str, claimed: Mapping[str, Order], replica: Replica) -> list[Change]:
-        """What a replica should have of these memories now."""
+    async def current(self, tenant: str, claimed: Mapping[str, Mapping[str, Any]], replica: Replica) -> list[Change]:
+        """What a replica should have now of these memories, each given with its record in the outbox."""
         held = {memory.id: memory for memory in await self._core.primary.get(tenant, list(claimed))}
-        kind, agents = kind_of(replica.name), {id: memory.agent_id for id, memory in held.items()}
-        for id in claimed.keys() - held.keys():
-            if (there := await self._core.primary.record(tenant, kind, id)) is not None:
-                agents[id] = there.value.get("agent", "")
         live = [memory for memory in held.values() if self._is_kept(replica, memory)]
         entries = {e.memory.id: e for e in await self._core.make_entries(live)} if live else {}
-        return [
-            Change(id, agents.get(id, ""), "", seq, _plain(entries.get(id)), turn=turn)
-            for id, (seq, turn) in claimed.items()
-        ]
+        changes = []
+        for id, value in claimed.items():
+            seq, turn = deliveries.order_of(value)
+            agents = deliveries.agents_of(value)
+            agent = held[id].agent_id if id in held else next(iter(agents), "")
+            former = tuple(each for each in agents if each != agent)
+            entry = _plain(entries.get(id))
+            changes.append(Change(id, agent, "", seq, entry, turn=turn, former_agents=former))
+        return changes
 
     def _settler(self, replica: Replica) -> Settle:
         async def settle(
