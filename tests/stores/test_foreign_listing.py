@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -174,3 +175,24 @@ def test_of_two_conditions_that_one_filter_cannot_say_both_are_compared() -> Non
     again, is_all = filter_of(Reach("local", (AGENT,), (*types, *parse({"type": {"$in": ["semantic", "procedural"]}}))))
     assert (again, is_all) == (said, False)
     assert filter_of(Reach("local", (AGENT,), (*types, *types))) == (said, True)
+
+
+@pytest.mark.parametrize("cursors", [["a", "a"], ["a", "b", "a"], [""], [7]])
+@run
+async def test_a_listing_that_never_ends_is_refused(cursors: list[Any]) -> None:
+    clock = FakeClock()
+    theirs = OtherMemory("theirs", stores=["memory://"], embedder="none", clock=clock)
+    one = {"id": "1", "agent_id": AGENT, "type": "semantic", "content": "x", "created_at": 1}
+    asked = itertools.count()
+
+    async def listing(**_: Any) -> Mapping[str, Any]:
+        place = next(asked)
+        assert place < 10, "it goes on for ever"
+        cursor = cursors[place % len(cursors)]
+        return {"memories": [one] if cursor else [], "next_cursor": cursor or f"fresh {place}"}
+
+    store = ForeignStore(theirs, "peer", listing)
+    with pytest.raises(Unavailable, match="do not end"):
+        async for _ in store.copy_pages("local", AGENT):
+            pass
+    await theirs.close()

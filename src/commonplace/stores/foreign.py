@@ -230,13 +230,19 @@ class ForeignStore:
         return [hit async for page in self._pages(agent_id, filter) for hit in page]
 
     async def _pages(self, agent_id: str, filter: dict[str, Any]) -> AsyncIterator[list[RecallHit]]:
-        cursor = None
+        cursor: str | None = None
+        seen = set[str]()
         while True:
             page = await self._page(agent_id, filter, cursor)
             yield [*map(_listed, page["memories"])]
             cursor = page.get("next_cursor")
             if cursor is None:
                 return
+            if not isinstance(cursor, str) or not page["memories"] or cursor in seen:
+                raise Unavailable(
+                    "the pages of its listing do not end"
+                )  # each has its time anew: it would go on for ever
+            seen.add(cursor)
 
     async def _page(
         self, agent_id: str, filter: dict[str, Any], cursor: str | None = None, limit: int | None = None
