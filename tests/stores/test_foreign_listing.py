@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from commonplace.engine.outbox import resync
 from commonplace.sdk import Memory as OtherMemory
 from commonplace.stores import foreign, mixins
 from commonplace.stores.base import Entry, Reach
-from commonplace.stores.foreign import ForeignStore, filter_of, to_metadata
+from commonplace.stores.foreign import ForeignStore, ListPage, filter_of, to_metadata
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock
 from commonplace.wire.errors import Unavailable
@@ -180,19 +181,38 @@ def test_of_two_conditions_that_one_filter_cannot_say_both_are_compared() -> Non
 @pytest.mark.parametrize("cursors", [["a", "a"], ["a", "b", "a"], [""], [7]])
 @run
 async def test_a_listing_that_never_ends_is_refused(cursors: list[Any]) -> None:
-    clock = FakeClock()
-    theirs = OtherMemory("theirs", stores=["memory://"], embedder="none", clock=clock)
-    one = {"id": "1", "agent_id": AGENT, "type": "semantic", "content": "x", "created_at": 1}
     asked = itertools.count()
 
     async def listing(**_: Any) -> Mapping[str, Any]:
         place = next(asked)
-        assert place < 10, "it goes on for ever"
+        assert place < 1100, "it goes on for ever"
         cursor = cursors[place % len(cursors)]
-        return {"memories": [one] if cursor else [], "next_cursor": cursor or f"fresh {place}"}
+        return {"memories": [FOREIGN_ROW] if cursor else [], "next_cursor": cursor or f"fresh {place}"}
 
-    store = ForeignStore(theirs, "peer", listing)
-    with pytest.raises(Unavailable, match="do not end"):
-        async for _ in store.copy_pages("local", AGENT):
-            pass
+    async with listed_by(listing) as store:
+        with pytest.raises(Unavailable, match="do not end"):
+            async for _ in store.copy_pages("local", AGENT):
+                pass
+
+
+@run
+async def test_a_page_of_which_a_rule_withholds_all_is_not_the_last() -> None:
+    pages = iter([([], "a"), ([], "b"), ([FOREIGN_ROW], None)])
+
+    async def listing(**_: Any) -> Mapping[str, Any]:
+        memories, cursor = next(pages)
+        return {"memories": memories, "next_cursor": cursor}
+
+    async with listed_by(listing) as store:
+        assert len([page async for page in store.copy_pages("local", AGENT)]) == 3
+    assert next(pages, None) is None
+
+
+FOREIGN_ROW = {"id": "1", "agent_id": AGENT, "type": "semantic", "content": "x", "created_at": 1}
+
+
+@contextlib.asynccontextmanager
+async def listed_by(listing: ListPage) -> AsyncIterator[ForeignStore]:
+    theirs = OtherMemory("theirs", stores=["memory://"], embedder="none", clock=FakeClock())
+    yield ForeignStore(theirs, "peer", listing)
     await theirs.close()

@@ -34,6 +34,7 @@ from commonplace.wire.record import Memory
 
 T = TypeVar("T")
 _MOST = 1000  # results of one recall, or of one page
+_MOST_EMPTY_PAGES = 1000  # one after the other: a rule over there may withhold all that is on a page
 _IDS_AT_ONCE = 50  # they may travel in a URL
 _NOT_FOUND = 404
 _KEYS = 4  # a copy that was erased there so often is written without one
@@ -232,16 +233,17 @@ class ForeignStore:
     async def _pages(self, agent_id: str, filter: dict[str, Any]) -> AsyncIterator[list[RecallHit]]:
         cursor: str | None = None
         seen = set[str]()
+        empty = 0
         while True:
             page = await self._page(agent_id, filter, cursor)
             yield [*map(_listed, page["memories"])]
             cursor = page.get("next_cursor")
             if cursor is None:
                 return
-            if not isinstance(cursor, str) or not page["memories"] or cursor in seen:
-                raise Unavailable(
-                    "the pages of its listing do not end"
-                )  # each has its time anew: it would go on for ever
+            empty = 0 if page["memories"] else empty + 1
+            # Each page has its timeout anew, so that pages which do not end would be read for ever.
+            if not isinstance(cursor, str) or cursor in seen or empty > _MOST_EMPTY_PAGES:
+                raise Unavailable("the pages of its listing do not end")
             seen.add(cursor)
 
     async def _page(
