@@ -25,7 +25,7 @@ def files_with(folder: Path, text: str) -> list[str]:
 class OtherMemory(Memory):
     """One that can be taken away."""
 
-    name = "theirs"
+    name = "memory"
     is_away = False
 
     async def engine(self) -> Engine:
