@@ -193,6 +193,21 @@ async def test_what_only_a_replica_found_is_the_primarys_row() -> None:
         assert (hit.source_store, hit.memory.metadata) == ("rogue", {"n": 1})
 
 
+@run
+async def test_of_each_list_four_times_as_many_count_as_are_wanted() -> None:
+    clock = FakeClock()
+    rogue = Rogue(clock, "rogue")
+    async with house(clock=clock, stores=[rogue]) as h:
+        mine = await h.remember("Alice drinks tea")
+        others = [_candidate(await h.remember(f"remark number {n}"), f"remark number {n}") for n in range(4)]
+        h.outbox.replicas.named("rogue").weight = 0.0  # the order is the primary's
+        for place, counts in ((3, True), (4, False)):
+            rogue.lies = [*others[:place], _candidate(mine, "Alice drinks tea")]
+            found = await ask(h, "Alice drinks tea", k=1, min_score=0.0, fusion="weighted", explain=True)
+            assert found.hits[0].memory.id == mine
+            assert ("rogue" in found.hits[0].explain["stores"]) is counts
+
+
 async def crowded(h: House) -> tuple[list[str], list[Candidate]]:
     """Two memories that answer, and what stands next to them in every honest list."""
     gold = [await h.remember(f"Alice drinks tea with lemon {n}") for n in range(2)]
@@ -358,10 +373,15 @@ async def test_the_primary_alone_answers_where_that_is_the_policy() -> None:
         assert (found.stores_queried, h.copies[0].calls, len(found.hits)) == ([h.primary.name], calls, 1)
 
 
+@pytest.mark.parametrize("others", ["answer", "have nothing", "fail"])
 @run
-async def test_that_the_primary_fails_is_an_error_whatever_others_say() -> None:
+async def test_that_the_primary_fails_is_an_error_whatever_others_say(others: str) -> None:
     async with house() as h:
-        await h.remember("tea")
+        id = await h.remember("tea")
+        await h.settled()
+        h.copies[0].down = "gone" if others == "fail" else None
+        if others == "have nothing":
+            await h.copies[0].delete("local", [id])
 
         async def broken(search: Any) -> Any:
             from commonplace.wire.errors import Unavailable
