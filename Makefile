@@ -48,7 +48,8 @@ else
 endif
 
 # The contract and the paper's scenarios on every store there is, on the real products, which are installed into .venv-backends/
-# and .venv-letta/: prints the matrix and writes docs/conformance.md. A product that cannot be installed is named, and the run fails.
+# and .venv-letta/: prints the matrix and writes docs/conformance.md. A product that cannot be installed is named, and the run fails;
+# so it does where that page said something else before.
 # Last, a cluster of three PostgreSQL servers (.venv-patroni/) loses its leader three times.
 .PHONY: test-backends
 test-backends: tools

@@ -3,7 +3,8 @@ docs/conformance.md.
 
 A cell is a test of test_conformance.py that ran on the real product, and how each product keeps a field is what
 test_fidelity.py found there; nothing is carried over from an earlier run. The page is written only where every cell was
-run and everything passed. Where a product was missing, the run has failed.
+run and everything passed. Where a product was missing, the run has failed; so it has where the page said something else
+before, or nobody would notice that what is published is no longer so.
 """
 
 from __future__ import annotations
@@ -90,6 +91,9 @@ class Outcomes:
             rows.append(f"| {kind} | {counted['passed']} of {counted.total() - counted['skipped']} |")
         return "\n".join(rows) + "\n"
 
+    def page(self) -> str:
+        return TEMPLATE.read_text("utf-8").format(matrix=self.matrix(), fidelity=self.fidelity())
+
     @staticmethod
     @functools.cache
     def names() -> list[str]:
@@ -132,10 +136,18 @@ def main() -> int:
         print(f"NOT TESTED, so this run has failed: {store}: {why}")
     if failed or outcomes.missing:
         return int(failed) or 1
-    if outcomes.is_whole:
-        page = TEMPLATE.read_text("utf-8").format(matrix=outcomes.matrix(), fidelity=outcomes.fidelity())
-        PAGE.write_text(page, "utf-8")
+    if outcomes.is_whole and publish(outcomes.page(), PAGE):
+        print(f"{PAGE.relative_to(ROOT)} said something else and is written anew: commit it and run this again")
+        return 1
     return 0
+
+
+def publish(page: str, path: Path) -> bool:
+    """Write it; whether anything else was there."""
+    if path.exists() and path.read_text("utf-8") == page:
+        return False
+    path.write_text(page, "utf-8")
+    return True
 
 
 if __name__ == "__main__":

@@ -89,3 +89,8 @@ PRODUCTS = [
 ]
 #: For `params` of a fixture.
 PARAMETERS = [pytest.param(each, id=each.name) for each in PRODUCTS]
+#: Of a memory, those of which it is looked how each product keeps them.
+FIDELITY_FIELDS = (
+    "id", "tenant", "agent_id", "user_id", "type", "content", "confidence", "source", "expires_at", "metadata", "tags",
+    "created_at", "provenance",
+)  # fmt: skip

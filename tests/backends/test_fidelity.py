@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import psycopg
 import pytest
-from products import PARAMETERS, Product
+from products import FIDELITY_FIELDS, PARAMETERS, Product
 from psycopg.rows import dict_row
 
 from commonplace.embedders.hashing import HashingEmbedder
@@ -33,11 +33,6 @@ from commonplace.wire.times import DAY_MS
 
 pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]
 
-#: The rows of the table.
-FIELDS = (
-    "id", "tenant", "agent_id", "user_id", "type", "content", "confidence", "source", "expires_at", "metadata", "tags",
-    "created_at", "provenance",
-)  # fmt: skip
 #: Where a product has what it does not know of itself.
 SINKS = {"metadata", "tags", "external_metadata"}
 _ROW = (
@@ -171,7 +166,7 @@ def test_nothing_that_a_memory_has_is_lost(
         kept, record = await read_back(store, memory), await look(store, memory, tmp_path)
         await store.close()
         found = {}
-        for field in FIELDS:
+        for field in FIDELITY_FIELDS:
             value = getattr(memory, field)
             is_lost = getattr(kept, field) != value
             found[field] = "lossy" if is_lost else place_of(field, value, record, sinks) or f"not in {record!r:.2000}"
