@@ -115,6 +115,12 @@ def test_every_field_of_the_record_travels_or_says_why_not() -> None:
     assert {*records.STATEMENT_FIELDS, "id", "agent_id"} == {field.name for field in fields(Triple)}
 
 
+def test_the_same_document_is_the_same_bytes_in_whatever_order_a_store_gives_its_keys() -> None:
+    one, other = {"b": {"d": 1, "c": [2]}, "a": "☃"}, {"a": "☃", "b": {"c": [2], "d": 1}}
+    assert encode(one) == encode(other) == '{"a":"☃","b":{"c":[2],"d":1}}\n'.encode()
+    assert encode({**one, "a": "\ud800"}) == encode({**other, "a": "\ud800"})
+
+
 def test_half_a_surrogate_pair_is_carried() -> None:
     line = encode({"content": "a\ud800b", "other": "☃"})
     assert json.loads(line)["content"] == "a\ud800b"
