@@ -11,6 +11,8 @@ import pytest
 
 from commonplace import Memory, plugins
 from commonplace.cli import main
+from commonplace.config import RoutingConfig
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.stores.base import Primary, StoreSettings
 from commonplace.stores.foreign import ForeignStore
 from commonplace.stores.memory import InMemory
@@ -60,6 +62,14 @@ def open_primary(url, clock, settings):
     return InMemory(clock)
 
 
+given = []
+
+
+def open_asking(url, clock, settings):
+    given.append((url, settings))
+    return InMemory(clock)
+
+
 def open_paper(url, clock):
     return Paper(url)
 
@@ -71,7 +81,7 @@ def open_refusing(url, clock):
 def open_nothing(url, clock):
     return 7
 '''
-SCHEMES = ("primary", "paper", "refusing", "nothing")
+SCHEMES = ("primary", "asking", "paper", "refusing", "nothing")
 
 
 @pytest.fixture(autouse=True)
@@ -91,6 +101,26 @@ def test_a_primary_is_given_the_settings() -> None:
     store = plugins.open_store("primary://x", FakeClock(), StoreSettings())
     assert isinstance(store, Primary)
     assert isinstance(store, InMemory)
+
+
+def test_what_is_configured_reaches_a_replica(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where no product that needs it is here to be tested with."""
+    monkeypatch.setenv("COMMONPLACE_INDEX_MB", "7")
+    urls = [f"sqlite://{tmp_path}/m.db", "asking://host/one?name=one&own=1&timeout=3", "asking://host/two?weight=2"]
+
+    async def work() -> list[str]:
+        async with Memory("agent", stores=urls, data=tmp_path / "data", embedder="hashing") as memory:
+            return (await memory.remember("Alice keeps bees")).stores
+
+    assert asyncio.run(work()) == ["sqlite", "one", "asking"]
+    import their_stores
+
+    (one, its), (two, theirs) = sorted(their_stores.given)
+    assert (one, two) == ("asking://host/one?own=1", "asking://host/two")
+    for settings in (its, theirs):
+        assert (settings.index_mb, settings.folder) == (7, tmp_path / "data")
+        assert settings.embed(["bees"]).shape == (1, HashingEmbedder().dimension)
+    assert (its.timeout, theirs.timeout) == (3.0, RoutingConfig().timeout)
 
 
 def test_anyones_memory_store_keeps_copies_and_is_closed(tmp_path: Path) -> None:

@@ -675,3 +675,21 @@ async def test_one_that_a_store_cannot_take_does_not_keep_the_others_from_it() -
             done = await attached.engine.stores.resync(WHO, "copy")
             assert (done["equal"], done["sent"], done["memories"], done["copies"]) == (False, 2, 3, 2)
             assert [each["error"] for each in (await attached.waiting()).values()] == ["it failed: RuntimeError"]
+
+
+class Careless(Flaky):
+    """As many copies as there should be, of something else."""
+
+    async def put(self, entries: Any) -> None:
+        await super().put([replace(each, memory=replace(each.memory, user_id="bob")) for each in entries])
+
+
+@run
+async def test_a_store_that_has_as_many_and_keeps_something_else_is_not_found_equal() -> None:
+    clock = FakeClock()
+    async with house(clock=clock, stores=[Careless(clock)]) as h:
+        for number in range(3):
+            await h.remember(f"of Alice {number}", user_id="alice")
+        done = await h.engine.stores.resync(WHO, "copy")
+        assert (done["equal"], done["sent"], done["memories"], done["copies"]) == (False, 3, 3, 3)
+        assert done["hash"] != done["copies_hash"]
