@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import socket
 import sys
 import threading
@@ -77,6 +78,10 @@ def test_one_that_is_down_is_named_and_told_later(
     other = cli("stores", "--json").json["stores"][1]
     assert (other["waiting"], other["failing"]) == (1, 1)
     assert "could not be reached" in other["last_error"]
+    row = next(line.split("\t") for line in cli("stores").out.splitlines() if line.startswith("other\t"))
+    assert row[3:5] == ["1", "1"]
+    assert re.fullmatch(r"\d+ (s|min)", row[5])  # how far it is behind
+    assert "could not be reached" in row[6]
     found = cli("recall", "tea", "--json").json
     assert [hit["content"] for hit in found["results"]] == ["Alice drinks tea"]
     assert found["errors"][0]["store"] == "other"

@@ -14,9 +14,23 @@ from replica_house import AGENT, Flaky, House, Late, house, run
 
 import commonplace.engine
 from commonplace.embedders.hashing import HashingEmbedder
-from commonplace.engine import BadSource, BatchItem, Decision, Draft, Expire, Fire, Forget, Merge, Query, Update
+from commonplace.engine import (
+    Attachment,
+    BadSource,
+    BatchItem,
+    Decision,
+    Draft,
+    Engine,
+    Expire,
+    Fire,
+    Forget,
+    Merge,
+    Query,
+    Update,
+)
 from commonplace.engine.outbox.courier import DOUBT_MS
 from commonplace.engine.outbox.deliveries import kind_of
+from commonplace.engine.outbox.outbox import LEASE_MS, POLL_SECONDS
 from commonplace.stores.base import Entry, Record, Store
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import DAY_MS, WHO, FakeClock
@@ -273,6 +287,26 @@ async def test_what_failed_is_tried_again_later_each_time_and_after_a_restart(tm
         assert await h.outbox.run_due() == 1
         assert await copy.contents() == {"durable words"}
         assert await h.waiting() == {}
+
+
+def test_what_an_earlier_process_left_is_delivered_without_anyone_asking() -> None:
+    async def work() -> None:
+        async with house() as h:
+            copy = h.copies[0]
+            copy.down = "away"
+            await h.remember("kept for later")
+            await h.settled()
+            copy.down = None
+            h.clock.advance(LEASE_MS + 60_000)
+            attached = [Attachment(copy.name, lambda: copy)]
+            later = await Engine.open(h.primary, HashingEmbedder(), clock=h.clock, replicas=attached)
+            await asyncio.sleep(2 * POLL_SECONDS)
+            assert await copy.contents() == {"kept for later"}
+            assert await h.waiting() == {}
+            await later.close()
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        runner.run(work())
 
 
 @run
