@@ -70,6 +70,22 @@ class SaysNothing(Copy):
         return {}
 
 
+class DeclaresNothing(Copy):
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(clock)
+        self.capabilities = frozenset()
+
+
+class DeclaresAWordOfItsOwn(Copy):
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(clock)
+        self.capabilities |= {"telepathy"}
+
+
+class Ungoverned(InMemory):
+    capabilities = InMemory.capabilities - {"governance"}
+
+
 async def _all(run: ConformanceRun) -> dict[str, Outcome]:
     try:
         return {each.name: await run.run(each) for each in SCENARIOS}
@@ -127,6 +143,34 @@ def test_what_a_store_does_wrong_is_noticed_and_said(kind: type[Copy], noticed: 
     assert outcomes[noticed].result == "fail"
     assert said in outcomes[noticed].why
     assert outcomes["capabilities_declared"].result == "pass"
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [(DeclaresNothing, "whether it declares any"), (DeclaresAWordOfItsOwn, "telepathy")]
+)
+def test_capabilities_that_say_nothing_are_noticed(kind: type[Copy], said: str) -> None:
+    outcome = asyncio.run(_with_copy(kind))["capabilities_declared"]
+    assert outcome.result == "fail"
+    assert said in outcome.why
+
+
+def test_what_a_store_does_not_let_go_of_fails_every_scenario_that_wrote_it() -> None:
+    outcomes = asyncio.run(_with_copy(ForgetsNothing))
+    for name in ("basic_remember_recall", "multi_remember_then_recall"):
+        assert outcomes[name].result == "fail"
+        assert "what is left in it" in outcomes[name].why
+
+
+def test_a_scenario_that_a_primary_says_it_cannot_do_is_skipped_with_the_reason() -> None:
+    async def work() -> dict[str, Outcome]:
+        clock = FakeClock()
+        store = Ungoverned(clock)
+        return await _all(ConformanceRun(await Engine.open(store, EMBEDDER, clock=clock), store, clock, "mine"))
+
+    outcomes = asyncio.run(work())
+    skipped = {name: outcome.why for name, outcome in outcomes.items() if outcome.result != "pass"}
+    assert skipped == {"approval_required_pending": "it does not declare governance"}
+    assert outcomes["approval_required_pending"].result == "skip"
 
 
 def test_what_a_product_says_of_its_failure_may_quote_a_password() -> None:
