@@ -78,9 +78,9 @@ def test_a_server_that_wants_a_token_is_told_with_where_it_goes(
     token(served, "--role", "writer")
     with run_server(served) as server:
         url = f"memorywire+http://127.0.0.1:{server.port}"
-        assert "it wants a token; put ?token_env=NAME at the end of its URL" in refusal(url)
+        assert "it wants a token; put token_env=NAME into its URL, the variable NAME holding a token" in refusal(url)
         monkeypatch.setenv("WRONG", "cp_000000000000_nobody")
-        assert "it refuses the token; put ?token_env=NAME" in refusal(f"{url}?token_env=WRONG")
+        assert "it refuses the token; set WRONG, which token_env names, to" in refusal(f"{url}?token_env=WRONG")
 
 
 @pytest.mark.parametrize(

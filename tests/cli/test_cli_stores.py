@@ -15,12 +15,13 @@ from typing import Any
 
 import pytest
 
+from commonplace import plugins
 from commonplace.cli.amp import main as amp_main
 from commonplace.sdk import SyncMemory
 from commonplace.serve.shared_embedder import Advertisement, running_server
 
 sys.path.append(str(Path(__file__).parents[1] / "serve"))
-from server_process import run_server
+from server_process import run_server, token
 
 
 @pytest.fixture
@@ -166,10 +167,12 @@ def test_a_wrong_url_opens_nothing(cli: Any, data: Path, monkeypatch: pytest.Mon
     assert not (data / "new.db").exists()
 
 
-def test_a_store_with_copies_cannot_be_the_first(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COMMONPLACE_STORES", "memorywire+http://127.0.0.1:9")
+@pytest.mark.parametrize("scheme", sorted(plugins.COPY_SCHEMES))
+def test_a_store_with_copies_cannot_be_the_first(cli: Any, monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
+    monkeypatch.setenv("COMMONPLACE_STORES", f"{scheme}://127.0.0.1:9")
     refused = cli("remember", "words", "--json")
-    assert "keeps copies and cannot be the first store" in refused.json["error"]["message"]
+    assert refused.code == 1
+    assert f"{scheme}:// keeps copies and cannot be the first store" in refused.json["error"]["message"]
 
 
 MACHINE = {
@@ -494,3 +497,37 @@ def test_a_server_that_does_not_answer_as_one_is_said_and_this_command_looks_its
     assert f"the server at {url} does not answer (" in listed.err
     assert "): this is what this command sees itself" in listed.err
     assert "there is no store 'sapre' with copies" in mistyped.err
+
+
+def test_a_token_that_is_not_taken_is_said_with_its_store_and_its_variable(
+    cli: Any, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = tmp_path / "served"
+    monkeypatch.setenv("READER", token(served, "--role", "reader"))
+    monkeypatch.setenv("WRONG", "cp_000000000000_nobody")
+    needed = "a token of a writer for every agent there"
+    with run_server(served) as server:
+
+        def use(query: str) -> None:
+            url = f"memorywire+http://127.0.0.1:{server.port}?name=other&timeout=30{query}"
+            monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db {url}")
+
+        use("&token_env=READER")
+        said = f"it refused: forbidden; set READER, which token_env names, to {needed}"
+        assert said in cli("remember", "Alice drinks tea").err
+        assert said in cli("stores").out
+        resynced = cli("stores", "resync", "other")
+        assert resynced.code == 2
+        assert f"1 memory not taken: {said}" in resynced.out
+        assert "something was written meanwhile" not in resynced.out
+        (error,) = cli("stores", "resync", "other", "--json").json["errors"]
+        assert error == {"error": said, "count": 1}
+        for query, then in (
+            ("&token_env=WRONG", f"set WRONG, which token_env names, to {needed}"),
+            ("", f"put token_env=NAME into its URL, the variable NAME holding {needed}"),
+        ):
+            use(query)
+            resynced = cli("stores", "resync", "other")
+            assert (resynced.code, resynced.out) == (2, "")
+            assert f"the store other: it refused: unauthenticated; {then}" in resynced.err
+            assert f"other: it refused: unauthenticated; {then}" in cli("recall", "tea").err

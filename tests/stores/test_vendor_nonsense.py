@@ -256,3 +256,28 @@ def test_what_is_somebody_elses_is_neither_given_nor_deleted(
     with answering(noted) as address:
         asyncio.run(work(address))
     assert [each for each in asked if each[0] == "DELETE" or b"theirs-9" in each[2] or b"passage-9" in each[2]] == []
+
+
+@pytest.mark.parametrize("body", [b'{"detail": "Unauthorized"}', b"<html>Who are you?</html>", b""])
+@pytest.mark.parametrize("url", URLS)
+def test_a_token_that_is_not_taken_is_said_with_the_variable_to_set(
+    url: str, body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask(url: str, address: str) -> str:
+        store = opened(url, address, monkeypatch)
+        try:
+            return await _refusal(store.health())
+        finally:
+            await store.close()
+
+    with answering(lambda *_: (401, body, {})) as address:
+        assert "; set THEIR_TOKEN, which token_env names, to a token " in asyncio.run(ask(url, address))
+        without = asyncio.run(ask(url.partition("?")[0], address))
+        assert "; put token_env=NAME into its URL, the variable NAME holding a token " in without
+
+
+def test_a_letta_that_is_not_there_is_not_started_by_a_command_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = opened("letta://{}/notes", "127.0.0.1:9", monkeypatch)
+    said = asyncio.run(_refusal(store.health()))
+    asyncio.run(store.close())
+    assert said == "127.0.0.1:9 could not be reached: Connection refused; is a server running there?"

@@ -49,7 +49,7 @@ def server_answering(answer: bytes) -> Iterator[str]:
 
 def recall(url: str, k: int = 5) -> RecallResponse:
     async def ask() -> RecallResponse:
-        store = HttpMemoryStore(url, None, 5)
+        store = HttpMemoryStore(url, None, 5, "")
         try:
             return await store.recall(RecallRequest(agent_id="agent", query="x", k=k))
         finally:

@@ -104,8 +104,11 @@ def _resync(run: Session, name: str) -> Answer:
         said += f"{plural(len(doubtful), 'memory')} there cannot be read, or not be deleted from here, "
         said += f"and may be its own, so they were left: {named}"
         return Answer(done, f"{said}{more}; delete them there, and repeat it", exit_code=FAILURE)
-    said += f"they still differ ({done['memories']:,} and {done['copies']:,}): something was written meanwhile, or was "
-    said += "not taken, and then `commonplace stores` shows why; repeat it"
+    said += f"they still differ ({done['memories']:,} and {done['copies']:,}): "
+    if errors := done.get("errors"):
+        untaken = [f"{plural(each['count'], 'memory')} not taken: {each['error']}" for each in errors]
+        return Answer(done, f"{said}{'; '.join(untaken)}; then repeat it", exit_code=FAILURE)
+    said += "something was written meanwhile; repeat it"
     return Answer(done, said, exit_code=FAILURE)
 
 

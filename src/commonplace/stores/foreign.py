@@ -26,7 +26,7 @@ from commonplace.stores.documents import (
     to_memory,
 )
 from commonplace.stores.mixins import page_of
-from commonplace.wire.errors import Conflict, NotFound, Unavailable
+from commonplace.wire.errors import Conflict, Fault, NotFound, Unavailable
 from commonplace.wire.filters import Condition
 from commonplace.wire.memory_store import MemoryStore
 from commonplace.wire.models import ForgetRequest, RecallHit, RecallRequest, RememberRequest, RememberResponse
@@ -206,7 +206,7 @@ class ForeignStore:
         """The words of a class that is not ours may quote what it was given, whatever it raises."""
         try:
             return await operation(*given, **named)
-        except Unavailable as fault:
+        except Fault as fault:
             fault.is_quoted = fault.is_quoted or not self._is_ours
             raise
 

@@ -24,7 +24,7 @@ import numpy as np
 from commonplace.stores.base import Candidate, Entry, Page, Reach, Search, StoreSettings, Vectors
 from commonplace.stores.documents import to_copy, to_document
 from commonplace.stores.mixins import page_of
-from commonplace.stores.urls import split_options, token_of
+from commonplace.stores.urls import split_options, token_advice, token_of
 from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.http_client import DEFAULT_URL, JsonClient
 from commonplace.wire.record import Clock, Memory, system_clock
@@ -336,7 +336,14 @@ def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | No
         )
     scheme = "https" if url.startswith("letta+https://") else "http"
     client = JsonClient(
-        f"{scheme}://{parts.netloc}", token_of(given), settings.timeout, _CONNECTIONS, _MAX_ANSWER, quotes=False
+        f"{scheme}://{parts.netloc}",
+        token_of(given),
+        settings.timeout,
+        _CONNECTIONS,
+        _MAX_ANSWER,
+        quotes=False,
+        token_advice=token_advice(given, "a token that it takes"),
+        ours=False,
     )
     endpoint = {
         "embedding_endpoint_type": "openai",

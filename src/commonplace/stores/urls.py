@@ -147,6 +147,14 @@ def token_of(options: dict[str, str]) -> str | None:
     return token
 
 
+def token_advice(options: dict[str, str], wanted: str) -> str:
+    """What to do where a server does not take the token that `token_env` names, or wants one where it names none;
+    `wanted` is the token that it takes."""
+    if variable := options.get("token_env"):
+        return f"set {shown_variable(variable)}, which token_env names, to {wanted}"
+    return f"put token_env=NAME into its URL, the variable NAME holding {wanted}"
+
+
 def folder_of(place: str, parent: Path | None) -> Path | None:
     """The folder that a URL names after its scheme: an absolute one, or one within `parent`; None where it is neither,
     for a name must not lead out of that."""

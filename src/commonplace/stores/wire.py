@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 from commonplace.stores.base import StoreSettings
 from commonplace.stores.foreign import ForeignStore
-from commonplace.stores.urls import split_options, token_of
+from commonplace.stores.urls import split_options, token_advice, token_of
 from commonplace.wire.errors import Unauthenticated, Unavailable, ValidationError
 from commonplace.wire.http_client import JsonClient
 from commonplace.wire.models import (
@@ -42,9 +42,11 @@ _MAX_RECALL, _MAX_RECALL_HIT = 4 << 20, 16 << 10
 class HttpMemoryStore:
     """The five operations by HTTP."""
 
-    def __init__(self, url: str, token: str | None, timeout: float) -> None:
+    def __init__(self, url: str, token: str | None, timeout: float, token_advice: str) -> None:
         self._has_token = token is not None
-        self._client = JsonClient(url, token, timeout, connections=4, max_bytes=_MAX_ANSWER, quotes=False)
+        self._client = JsonClient(
+            url, token, timeout, connections=4, max_bytes=_MAX_ANSWER, quotes=False, token_advice=token_advice
+        )
         self.capabilities = CAPABILITIES
 
     async def remember(self, request: RememberRequest, /) -> RememberResponse:
@@ -73,11 +75,9 @@ class HttpMemoryStore:
     async def health(self) -> dict[str, Any]:
         try:
             found = await self._client.call("GET", "/v0/health")
-        except Unauthenticated:
+        except Unauthenticated as fault:
             said = "it refuses the token" if self._has_token else "it wants a token"
-            raise Unavailable(
-                f"{said}; put ?token_env=NAME at the end of its URL, the variable NAME holding one that works"
-            ) from None
+            raise Unavailable(f"{said}; {fault.hint}") from None
         if found.get("status") not in ("ok", "degraded", "down"):
             raise Unavailable("it answers, but not as a memorywire server does")
         return found
@@ -121,8 +121,8 @@ class HttpMemoryStore:
 
 
 class WireStore(ForeignStore):
-    def __init__(self, url: str, token: str | None, timeout: float) -> None:
-        self._server = HttpMemoryStore(url, token, timeout)
+    def __init__(self, url: str, token: str | None, timeout: float, token_advice: str) -> None:
+        self._server = HttpMemoryStore(url, token, timeout, token_advice)
         super().__init__(self._server, "memorywire", self._server.list_page)
 
     async def close(self) -> None:
@@ -131,4 +131,6 @@ class WireStore(ForeignStore):
 
 def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> WireStore:
     address, given = split_options(url)
-    return WireStore(address.removeprefix("memorywire+"), token_of(given), (settings or StoreSettings()).timeout)
+    advice = token_advice(given, "a token of a writer for every agent there")
+    timeout = (settings or StoreSettings()).timeout
+    return WireStore(address.removeprefix("memorywire+"), token_of(given), timeout, advice)

@@ -30,6 +30,7 @@ _DEFAULT_PORT = 8420
 DEFAULT_URL = f"http://127.0.0.1:{_DEFAULT_PORT}"
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _NO_CONTENT = 204
+_TOKEN_NOT_TAKEN = (401, 403)
 _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
 _PATH = re.compile(r"[A-Za-z0-9._~/-]*")
 _EXCHANGE_TIMEOUTS = 10  # so many times the timeout of one step is what a whole exchange may take
@@ -41,7 +42,8 @@ class JsonClient:
     """A few kept connections to one server, each used by one thread at a time; an error answer becomes its fault.
 
     Not more than `max_bytes` of an answer are read. Without `quotes` an error tells its kind and not its words, for
-    those who show it to others: it may quote a memory.
+    those who show it to others: it may quote a memory. `token_advice` is what to do where the token is not taken, and
+    `ours` a server that is started as ours is.
     """
 
     def __init__(
@@ -53,8 +55,12 @@ class JsonClient:
         max_bytes: int | None = None,
         *,
         quotes: bool = True,
+        token_advice: str | None = None,
+        ours: bool = True,
     ) -> None:
         self._quotes = quotes
+        self._token_advice = token_advice
+        self._ours = ours
         # What follows a colon or comes before an @ may be a password.
         shown = "this" if "@" in url or ":" in url.partition("://")[2] else repr(shown_url(url, ()))
         wrong = ValidationError(f"{shown} is not a server's address; write for example {DEFAULT_URL}", field="url")
@@ -150,15 +156,19 @@ class JsonClient:
             return None
         if 300 <= status < 400:  # whatever document comes with it: nothing was done
             raise self._redirected(status, path, location)
+        advice = self._token_advice if status in _TOKEN_NOT_TAKEN else None
         try:
             document = json.loads(answer)
         except (ValueError, RecursionError):
-            raise Unavailable(f"{self._host} answered {status} with something that is not JSON") from None
+            said = f"{self._host} answered {status} with something that is not JSON"
+            raise Unavailable(f"{said}; {advice}" if advice else said) from None
         if status >= 400:
             ours = isinstance(document, dict) and isinstance(document.get("error"), dict)
             fault = fault_of(document) if ours else Unavailable(f"{self._host} answered {status}", status=status)
             if ours and not self._quotes:
-                fault = type(fault)(f"{self._host} answered {status}: {fault.code}", status=status)
+                fault = type(fault)(f"{self._host} answered {status}: {fault.code}", hint=advice, status=status)
+            elif advice is not None:
+                fault = Unavailable(f"{self._host} answered {status}; {advice}", status=status)
             raise fault
         return document if read is None else read(document)
 
@@ -196,7 +206,8 @@ class JsonClient:
             connection.close()
             if self._closed and exchange.aborted:
                 raise self._closed_fault() from None
-            raise Unavailable(unreachable(error, self._host, connection.port, secure=self._secure)) from error
+            why = unreachable(error, self._host, connection.port, secure=self._secure, ours=self._ours)
+            raise Unavailable(why) from error
         if max_bytes is not None and len(answer) > max_bytes:
             connection.close()
             raise Unavailable(f"{self._host} answered with more than {max_bytes:,} bytes")

@@ -225,11 +225,11 @@ class Outbox:
 
     async def resend(
         self, replica: Replica, tenant: str, owners: Mapping[str, str], seconds: float, *, delete_first: bool = False
-    ) -> int:
-        """Deliver these, each with its agent, as they are now, while an operator waits so long for a group; how many it
-        did not take. With `delete_first` the copies of these agents go before that. Like every delivery it is in the
-        outbox meanwhile: what changes while it is under way is delivered after it, and what is left when this process
-        is killed by the next one."""
+    ) -> list[str]:
+        """Deliver these, each with its agent, as they are now, while an operator waits so long for a group; for each
+        that it did not take, why. With `delete_first` the copies of these agents go before that. Like every delivery it
+        is in the outbox meanwhile: what changes while it is under way is delivered after it, and what is left when this
+        process is killed by the next one."""
         lease = lease_ms(seconds)
 
         def work(tx: Transaction) -> None:
@@ -252,8 +252,9 @@ class Outbox:
 
     async def _redeliver(
         self, replica: Replica, tenant: str, ids: Sequence[str], lease: int | None = None, *, idle: bool = False
-    ) -> tuple[int, int]:
-        """Deliver these as they are now, or those of them that nobody has in hand; how many it took, and did not."""
+    ) -> tuple[int, list[str]]:
+        """Deliver these as they are now, or those of them that nobody has in hand; how many it took, and of each that
+        it did not take why."""
         until = lease or lease_ms(self._couriers[replica.name].timeout)
         claimed = await self._core.primary.transact(
             tenant, lambda tx: deliveries.claim(tx, replica.name, ids, self._owner, tx.now, until, idle=idle)
@@ -265,8 +266,9 @@ class Outbox:
         if futures:
             await asyncio.wait(futures)
         await self._couriers[replica.name].join()
-        failed = sum(1 for future in futures if future.cancelled() or future.result() is not None)
-        return len(futures) - failed, failed
+        said = ["it could not be delivered" if future.cancelled() else future.result() for future in futures]
+        failed = [why for why in said if why is not None]
+        return len(futures) - len(failed), failed
 
     async def current(self, tenant: str, claimed: Mapping[str, Mapping[str, Any]], replica: Replica) -> list[Change]:
         """What a replica should have now of these memories, each given with its record in the outbox."""

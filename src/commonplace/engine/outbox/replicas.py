@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from commonplace.engine.outbox.breaker import CircuitBreaker
 from commonplace.stores.base import Store
 from commonplace.stores.optional import PerAgentStore, Selective
-from commonplace.wire.errors import Fault, Unavailable, kind_and_place
+from commonplace.wire.errors import Fault, Forbidden, Unauthenticated, Unavailable, kind_and_place
 from commonplace.wire.record import MEMORY_TYPES, Clock, Memory
 
 T = TypeVar("T")
@@ -123,8 +123,13 @@ class Replica:
             raise
 
     async def attempt(self, verb: Callable[[Store], Awaitable[T]], *, seconds: float | None = None) -> T:
-        """As `deliver`, whatever the breaker says, which hears only of what went well: for an operator who waits."""
-        return await self._attempt(verb, self.breaker, self.timeout if seconds is None else seconds)
+        """As `deliver`, whatever the breaker says, which hears only of what went well: for an operator who waits. Its
+        failure names the store: beside it the first one is worked with, too."""
+        try:
+            return await self._attempt(verb, self.breaker, self.timeout if seconds is None else seconds)
+        except Unavailable as fault:
+            fault.details["store"] = self.name
+            raise
 
     async def attempt_search(self, verb: Callable[[Store], Awaitable[T]]) -> T:
         return await self._attempt(verb, self.search_breaker, self.timeout)
@@ -166,8 +171,10 @@ class Replica:
         except Fault as fault:
             if self._store is None:
                 raise StoreUnreachable(fault.summary) from None
-            # What it says may quote a memory, and is shown to every tenant; of its opening it cannot.
-            raise StoreRefused(f"it refused: {fault.code}") from None
+            # What it says may quote a memory, and is shown to every tenant; of its opening it cannot. What to do about
+            # its token is said by the store of ours that knows where that comes from.
+            is_about_token = isinstance(fault, Unauthenticated | Forbidden) and fault.hint and not fault.is_quoted
+            raise StoreRefused(f"it refused: {fault.code}" + (f"; {fault.hint}" if is_about_token else "")) from None
         except Exception as error:  # a product's own: whatever it is, the others go on
             said = f"it failed: {type(error).__name__}"
             log.warning("%s failed: %s", self.name, kind_and_place(error))

@@ -6,6 +6,7 @@ Of each memory no more is kept than its id and a hash: an agent may have more of
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
@@ -129,6 +130,7 @@ class Resync:
         self._copies: list[str] = []
         self._counts = [0, 0]
         self._unreadable: list[dict[str, str]] = []
+        self._errors: Counter[str] = Counter()
 
     async def run(self, reach: Reach) -> None:
         """One agent."""
@@ -144,7 +146,7 @@ class Resync:
         differing = compared.differing(or_in=waiting)
         self._advance(compared.wanted - len(differing))
         for some in _groups(differing):
-            self._put += len(some) - await self._resend(reach, some)
+            self._put += len(some) - len(await self._resend(reach, some))
             self._advance(len(some))
         extra = compared.extra()
         for some in _groups(extra):
@@ -160,11 +162,13 @@ class Resync:
             self._waiting[tenant] = frozenset(record.key for record in records)
         return self._waiting[tenant]
 
-    async def _resend(self, reach: Reach, ids: Sequence[str], *, delete_first: bool = False) -> int:
-        """As they are by now; how many it did not take."""
+    async def _resend(self, reach: Reach, ids: Sequence[str], *, delete_first: bool = False) -> list[str]:
+        """As they are by now; of each that it did not take why."""
         owners = dict.fromkeys(ids, reach.agents[0])
-        outbox = self._core.outbox
-        return await outbox.resend(self._replica, reach.tenant, owners, TIMEOUT_SECONDS, delete_first=delete_first)
+        outbox, tenant = self._core.outbox, reach.tenant
+        failed = await outbox.resend(self._replica, tenant, owners, TIMEOUT_SECONDS, delete_first=delete_first)
+        self._errors.update(failed)
+        return failed
 
     async def _wanted(self, reach: Reach) -> AsyncIterator[Memory]:
         """What it should have copies of."""
@@ -227,4 +231,6 @@ class Resync:
         primary, copies = (hashlib.sha256("".join(each).encode()).hexdigest() for each in (self._primary, self._copies))
         found = {"store": self._replica.name, "equal": primary == copies, "sent": self._put, "deleted": self._deleted}
         found |= {"memories": self._counts[0], "copies": self._counts[1], "hash": primary, "copies_hash": copies}
-        return found | ({"unreadable": self._unreadable} if self._unreadable else {})
+        found |= {"unreadable": self._unreadable} if self._unreadable else {}
+        errors = [{"error": why, "count": count} for why, count in self._errors.most_common()]
+        return found | ({"errors": errors} if errors else {})

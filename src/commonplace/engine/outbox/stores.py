@@ -16,7 +16,7 @@ from commonplace.engine.outbox.resync import TIMEOUT_SECONDS, Resync
 from commonplace.engine.outbox.store_names import clear_resync_notices, resync_advice
 from commonplace.stores.base import Reach, Store
 from commonplace.stores.optional import AgentListing, Finding, Progress, RecordKinds, TenantListing
-from commonplace.wire.errors import Conflict, NotFound
+from commonplace.wire.errors import Conflict, NotFound, Unavailable
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import ALL_AGENTS, Principal
 
@@ -87,6 +87,14 @@ class Stores:
         if replica is None:
             known = ", ".join(each.name for each in self._core.outbox.replicas) or "none beside the primary"
             raise NotFound(f"there is no store {name!r} with copies; there are: {known}")
+        try:
+            return await self._resync(replica, progress)
+        except Unavailable as fault:
+            if fault.details.get("store") != name:  # the first one failed
+                raise
+            raise type(fault)(f"the store {name}: {fault.summary}", hint=fault.hint, **fault.details) from fault
+
+    async def _resync(self, replica: Replica, progress: Progress | None) -> dict[str, Any]:
         ours = await self._core.primary.tenants()
         theirs = await self._tenants_of(replica)
         tenants = dict.fromkeys([*ours, *(theirs or ())])  # ours first: one of the replica's own is refused
@@ -99,7 +107,7 @@ class Stores:
             await sync.run(self._reach(replica, tenant, agent))
         found = sync.result() | {"all_tenants": theirs is not None}
         if found["equal"]:
-            await clear_resync_notices(self._core.primary, name)
+            await clear_resync_notices(self._core.primary, replica.name)
         return found
 
     async def discard(
