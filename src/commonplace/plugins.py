@@ -53,9 +53,10 @@ def open_store(url: str, clock: Clock, settings: StoreSettings | None = None) ->
     """The primary a URL names, by its backend's `open_url(url, clock, settings)`; `settings` may be left out there."""
     from commonplace.stores.base import Primary
 
-    store = open_any(url, clock, settings)
+    scheme = url.partition("://")[0]
+    # Before it is opened: what it needs, such as a package or an embedder, is not what is wrong.
+    store = None if scheme in COPY_SCHEMES else open_any(url, clock, settings)
     if not isinstance(store, Primary):
-        scheme = url.partition("://")[0]
         raise ValidationError(
             f"{scheme}:// keeps copies and cannot be the first store; put one such as sqlite://./memories.db before it",
             field="stores",
