@@ -281,7 +281,9 @@ def _named_stores(settings: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _embedded(folder: Path) -> str:
-    return f"sqlite://{(folder / DATABASE).absolute()}"
+    from commonplace.stores.urls import file_url
+
+    return file_url("sqlite", folder / DATABASE)
 
 
 def with_origin(fault: ValidationError, folder: Path) -> ValidationError:

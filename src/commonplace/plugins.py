@@ -128,7 +128,7 @@ def require_beginnable(url: str) -> None:
 
 def set_aside(url: str) -> str:
     """Set half of a store aside, so that another can begin there; where it is then, as it may be shown."""
-    from commonplace.stores.urls import FILE_SCHEMES, database_file
+    from commonplace.stores.urls import FILE_SCHEMES, database_file, file_url
     from commonplace.wire.shown_urls import shown_url
 
     opener(url)
@@ -138,7 +138,7 @@ def set_aside(url: str) -> str:
     if scheme in FILE_SCHEMES and (database := database_file(url)) is not None:
         from commonplace.stores.sqlite.unfinished_migration import set_aside
 
-        return shown_url(f"{scheme}://{set_aside(database)}")
+        return shown_url(file_url(scheme, set_aside(database)))
     raise ValidationError(f"{scheme}:// cannot be set aside from here; move it by its own means", field="to")
 
 

@@ -367,6 +367,29 @@ def test_the_stores_can_be_named_by_flags(cli: Any, data: Path, tmp_path: Path) 
     assert "there is no store 'spare' with copies" in cli("stores", "resync", "spare", "--json").out
 
 
+def test_a_question_mark_may_be_in_the_name_of_every_file_and_folder(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "why?name=x"
+    assert cli("remember", "Alice drinks tea", "--data", str(folder)).code == 0
+    (folder / "commonplace.toml").write_text(
+        f'stores = ["sqlite://commonplace.db", "sqlite://a?.db?name=one", "sqlite://{tmp_path}/b%3Fname=y?name=two"]\n'
+    )
+    for name in ("one", "two"):
+        assert cli("stores", "resync", name, "--data", str(folder), "--json").json["equal"] is True
+    assert (folder / "a?.db").exists()
+    assert (tmp_path / "b?name=y").exists()
+    assert cli("backup", str(tmp_path / "b"), "--data", str(folder)).code == 0
+    monkeypatch.setenv("COMMONPLACE_STORE", f"sqlite://{tmp_path}/restored%3F.db")
+    assert cli("restore", str(tmp_path / "b")).code == 0
+    assert (tmp_path / "restored?.db").exists()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COMMONPLACE_STORE", "sqlite://a?.db")
+    printed = cli("mcp", "--json").json["mcpServers"]["commonplace"]["env"]["COMMONPLACE_STORE"]
+    monkeypatch.setenv("COMMONPLACE_STORE", printed)
+    assert "Alice drinks tea" in cli("list").out
+
+
 def test_what_waits_for_a_store_that_was_removed_can_be_dropped(
     cli: Any, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

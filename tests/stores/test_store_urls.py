@@ -5,11 +5,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given, strategies as st
 
 from commonplace import plugins
 from commonplace.stores.base import StoreSettings
 from commonplace.stores.documents import to_document, to_memory
-from commonplace.stores.urls import folder_of, parse_store_url, split_options, store_key
+from commonplace.stores.same_store import is_same
+from commonplace.stores.sqlite.store import database_path
+from commonplace.stores.urls import (
+    FILE_SCHEMES,
+    database_file,
+    file_url,
+    folder_of,
+    parse_store_url,
+    split_options,
+    store_key,
+)
 from commonplace.testing.subject import FakeClock
 from commonplace.wire.errors import OperatorActionRequired, Unavailable, ValidationError
 from commonplace.wire.record import Memory
@@ -74,6 +85,60 @@ def test_a_replica_that_is_asked_wrongly_says_so(tmp_path: Path, monkeypatch: py
 def test_a_setting_that_a_store_does_not_have_is_named_with_those_it_has(url: str, known: str) -> None:
     with pytest.raises(ValidationError, match=known):
         plugins.opener(url)
+
+
+#: Parts of paths, of settings and of what encodes a question mark.
+PARTS = st.sampled_from([*"?%/=&a #@ü", "%3F", "%3f", "%25", "25", "3F", "name=x", ".db"])
+
+
+@given(st.lists(PARTS, min_size=1, max_size=12).map("".join).map(lambda text: Path("/srv", text.lstrip("/"), "m.db")))
+@example(Path("/srv/why?name=x/m.db"))
+@example(Path("/srv/why%3F?types=a%253Fb.db"))
+def test_the_url_of_a_file_names_that_file_first_and_with_the_settings_of_a_copy(path: Path) -> None:
+    for scheme in FILE_SCHEMES:
+        url = file_url(scheme, path)
+        assert (database_file(url), database_path(url)) == (path, path)
+        copy = parse_store_url(f"{url}?name=spare&weight=2")
+        assert (database_file(copy.url), copy.name, copy.weight) == (path, "spare", 2.0)
+        assert parse_store_url(copy.url) == parse_store_url(url)
+        assert is_same(url, f"{url}?name=spare", Path("/srv"))
+
+
+@given(st.lists(PARTS, min_size=1, max_size=12).map("".join))
+def test_a_url_of_a_file_is_the_same_one_as_the_first_store_and_as_a_copy(text: str) -> None:
+    """Whatever somebody writes: it is refused in either place, or names one file in both."""
+    url = f"sqlite:///srv/{text}"
+    try:
+        first = database_file(url)
+    except ValidationError:
+        return
+    assert database_file(parse_store_url(url).url) == first
+
+
+@pytest.mark.parametrize(("url", "file"), [
+    ("sqlite:///srv/why?.db", "/srv/why?.db"), ("sqlite:///srv/why?/m.db", "/srv/why?/m.db"),
+    ("sqlite:///srv/why?/m=1/m.db", "/srv/why?/m=1/m.db"), ("sqlite:///srv/why%3F.db", "/srv/why?.db"),
+    ("sqlite:///srv/100%25.db", "/srv/100%25.db"), ("sqlite:///srv/100%.db", "/srv/100%.db"),
+    ("sqlite:///srv/%253F.db", "/srv/%3F.db"), ("sqlite:///srv/%41.db", "/srv/%41.db"),
+])  # fmt: skip
+def test_a_question_mark_in_a_files_name_is_a_part_of_it_in_every_place(url: str, file: str) -> None:
+    assert database_file(url) == database_path(url) == Path(file)
+    copy = parse_store_url(f"{url}?name=spare")
+    assert (database_file(copy.url), copy.name) == (Path(file), "spare")
+
+
+def test_a_question_mark_in_a_folders_name_is_a_part_of_it(tmp_path: Path) -> None:
+    assert folder_of("/srv/why%3F", None) == Path("/srv/why?")
+    assert folder_of("why%3F", tmp_path) == tmp_path / "why?"
+    assert split_options("cognee:///srv/why?/m?embeddings=http://h/v1?a=1&model=m") == (
+        "cognee:///srv/why?/m", {"embeddings": "http://h/v1?a=1", "model": "m"}
+    )  # fmt: skip
+
+
+def test_a_question_mark_in_a_password_is_refused_and_in_a_setting_of_a_server_is_its_own() -> None:
+    url = "letta://h/n?embeddings=http://h/v1?a=1&name=x"
+    assert parse_store_url(url).url == "letta://h/n?embeddings=http://h/v1%3Fa%3D1"
+    assert split_options(parse_store_url(url).url) == ("letta://h/n", {"embeddings": "http://h/v1?a=1"})
 
 
 def test_a_question_mark_in_a_path_is_no_setting() -> None:

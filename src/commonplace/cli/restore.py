@@ -35,17 +35,18 @@ def restore(
 
     from commonplace import config
     from commonplace.engine import restore_backup
-    from commonplace.stores.urls import FILE_SCHEMES
+    from commonplace.stores.urls import database_file
 
     configured = config.load(data=run.data)
     run.config_notes = configured.notes
-    scheme, _, place = configured.store_url.partition("://")
-    if scheme not in FILE_SCHEMES or place == ":memory:":
+    database = database_file(configured.store_url)
+    if database is None:
+        scheme = configured.store_url.partition("://")[0]
         raise ValidationError(
             f"a backup is restored to a file, and the store is {scheme}://…; name a folder with --data"
         )
     with ProgressBar("checking" if dry_run else "restoring"):
-        done = asyncio.run(restore_backup(backup, place, replace_existing=force, dry_run=dry_run))
+        done = asyncio.run(restore_backup(backup, database, replace_existing=force, dry_run=dry_run))
     held = f"{plural(done['memories'], 'memory')}, {plural(done['audit_entries'], 'entry')} of the ledger"
     if dry_run:
         what = "it would replace" if done["replaces"] else "it would make"

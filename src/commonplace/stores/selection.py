@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from commonplace.stores.same_store import is_same
-from commonplace.stores.urls import FILE_SCHEMES
+from commonplace.stores.urls import FILE_SCHEMES, is_ephemeral, parse_store_url, quote_path
 
 
 def select_stores(
@@ -32,5 +32,6 @@ def select_stores(
 def _within(folder: Path, url: str) -> str:
     """A path in the file of a folder begins at that folder, wherever a command is run."""
     scheme, _, place = url.partition("://")
-    is_relative = scheme in FILE_SCHEMES and place and place != ":memory:" and place[0] not in "/~"
-    return f"{scheme}://{os.path.normpath(folder.absolute() / place)}" if is_relative else url
+    if scheme not in FILE_SCHEMES or not place or place[0] in "/~" or is_ephemeral(parse_store_url(url).url):
+        return url
+    return f"{scheme}://{os.path.normpath(Path(quote_path(str(folder.absolute())), place))}"

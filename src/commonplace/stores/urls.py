@@ -17,7 +17,8 @@ from commonplace.wire.shown_urls import shown_url, shown_variable
 _OPTIONS = ("name", "timeout", "weight", "types")
 #: Of the embedded stores, each of which is a file.
 FILE_SCHEMES = ("sqlite", "sqlite-vec")
-_PATHS = (*FILE_SCHEMES, "mem0")
+_PATHS = (*FILE_SCHEMES, "mem0", "cognee")
+_MARK = re.compile("%(?:25)*3[Ff]")  # a question mark in a path, and what would be read as one there
 #: What the URLs of our own stores may say of themselves; PostgreSQL's are libpq's, which checks them.
 _SETTINGS: dict[str, tuple[str, ...]] = {
     "sqlite": (),
@@ -93,7 +94,7 @@ def check_login(url: str) -> None:
 
 def parse_store_url(url: str) -> StoreUrl:
     check_login(url)
-    address, mark, query = url.partition("?")
+    address, query = _divide(url)
     given: dict[str, str] = {}
     rest: list[str] = []
     for name, value in parse_qsl(query, keep_blank_values=True):
@@ -102,8 +103,6 @@ def parse_store_url(url: str) -> StoreUrl:
         else:
             rest.append(f"{quote(name, safe='')}={quote(value, safe=':/@,')}")
     plain = f"{address}?{'&'.join(rest)}" if rest else address
-    if not mark:
-        return StoreUrl(plain)
     if "name" in given and not is_store_name(given["name"]):
         raise _wrong("name", given["name"], STORE_NAME_RULE)
     types = None
@@ -120,10 +119,7 @@ def split_options(url: str) -> tuple[str, dict[str, str]]:
     """A store's URL without its options, and these; one that the store does not know is the user's mistake."""
     check_login(url)
     scheme = url.partition("://")[0]
-    address, mark, query = url.rpartition("?")
-    is_path = "=" not in query or ("/" in query and scheme in _PATHS)  # a question mark may be part of its name
-    if not mark or is_path:
-        return url, {}
+    address, query = _divide(url)
     given = dict(parse_qsl(query, keep_blank_values=True))
     known = _SETTINGS.get(scheme, tuple(given))
     for name in given:
@@ -133,6 +129,36 @@ def split_options(url: str) -> tuple[str, dict[str, str]]:
             given_name = "something" if "@" in query else repr(name)  # which may be a part of a password
             raise ValidationError(f"{given_name} is no setting of {scheme}://: {own}{beside}", field="stores")
     return address, given
+
+
+def _divide(url: str) -> tuple[str, str]:
+    """A URL up to its settings, and these. A path may have question marks in it: its settings begin at the first behind
+    which there is nothing but known ones, or else, to be refused, at the last behind which there could be some."""
+    scheme = url.partition("://")[0]
+    if scheme not in _PATHS:
+        address, _, query = url.partition("?")
+        return address, query
+    known = (*_OPTIONS, *_SETTINGS[scheme])
+    marks = [at for at, each in enumerate(url) if each == "?"]
+    for at in marks:
+        if all(each.partition("=")[0] in known and "=" in each for each in url[at + 1 :].split("&")):
+            return url[:at], url[at + 1 :]
+    last = url[marks[-1] + 1 :] if marks else ""
+    return (url[: marks[-1]], last) if "=" in last and "/" not in last else (url, "")
+
+
+def quote_path(path: str) -> str:
+    """A path as the URL of a store has it. Nothing else is encoded, so that whatever was written before is right."""
+    return _MARK.sub(lambda found: f"%25{found[0][1:]}", path).replace("?", "%3F")
+
+
+def _unquote_path(place: str) -> str:
+    return _MARK.sub(lambda found: f"%{found[0][3:]}" if found[0].startswith("%25") else "?", place)
+
+
+def file_url(scheme: str, file: Path) -> str:
+    """The URL of an embedded store in this file."""
+    return f"{scheme}://{quote_path(str(file.absolute()))}"
 
 
 def token_of(options: dict[str, str]) -> str | None:
@@ -158,6 +184,7 @@ def token_advice(options: dict[str, str], wanted: str) -> str:
 def folder_of(place: str, parent: Path | None) -> Path | None:
     """The folder that a URL names after its scheme: an absolute one, or one within `parent`; None where it is neither,
     for a name must not lead out of that."""
+    place = _unquote_path(place)
     if place.startswith("/"):
         return Path("/" + place.lstrip("/"))
     is_name = place and "/" not in place and place not in (".", "..")
@@ -167,7 +194,10 @@ def folder_of(place: str, parent: Path | None) -> Path | None:
 def database_file(url: str) -> Path | None:
     """The file that an embedded store keeps everything in; None of any other store."""
     scheme, _, place = split_options(url)[0].partition("://")
-    return Path(place).expanduser() if scheme in FILE_SCHEMES and place not in ("", ":memory:") else None
+    if scheme not in FILE_SCHEMES or place in ("", ":memory:"):
+        return None
+    path = _unquote_path(place)
+    return (Path("/" + path.lstrip("/")) if path.startswith("/") else Path(path)).expanduser()
 
 
 def names_missing_file(url: str) -> bool:

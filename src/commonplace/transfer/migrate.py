@@ -14,7 +14,7 @@ from commonplace.engine import Migration, check_target, plan_tenants, require_wh
 from commonplace.stores.base import Primary, StoreSettings
 from commonplace.stores.optional import Progress, SecondVectors
 from commonplace.stores.same_store import is_database, is_same
-from commonplace.stores.urls import is_ephemeral, names_empty_file
+from commonplace.stores.urls import file_url, is_ephemeral, names_empty_file
 from commonplace.transfer.fidelity import Row, fidelity
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.record import Clock, Principal, system_clock
@@ -33,7 +33,7 @@ def store_url(given: str, option: str = "to") -> str:
     scheme, _, rest = given.partition("/")[0].partition(":")
     # One that lacks its slashes is refused as a URL: as a folder it would be made, with a password in its name.
     broken = scheme in plugins.BUILT_IN or "@" in rest
-    return given if "://" in given or broken else f"sqlite://{(Path(given).expanduser() / DATABASE).absolute()}"
+    return given if "://" in given or broken else file_url("sqlite", Path(given).expanduser() / DATABASE)
 
 
 def _scheme(url: str) -> str:

@@ -95,13 +95,14 @@ def _from_anywhere(store: str, variable: str) -> str:
     """The URL as it is right in any folder; refused where it holds a secret."""
     from pathlib import Path
 
-    from commonplace.stores.urls import FILE_SCHEMES, holds_secret
+    from commonplace.stores.urls import FILE_SCHEMES, holds_secret, quote_path
     from commonplace.wire.errors import ValidationError
 
     scheme, _, location = store.partition("://")
     if scheme in FILE_SCHEMES:
-        relative = location and location != ":memory:" and not location.startswith("/")
-        return f"{scheme}://{Path(location).expanduser().absolute()}" if relative else store
+        if not location or location == ":memory:" or location.startswith("/"):
+            return store
+        return f"{scheme}://{Path(quote_path(str(Path.cwd())), os.path.expanduser(location))}"
     if holds_secret(store):
         raise ValidationError(
             f"{variable} has a password or a token in it, which does not belong into a client's settings: write it as "

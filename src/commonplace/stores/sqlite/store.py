@@ -29,7 +29,7 @@ from commonplace.stores.sqlite.search import SqliteSearch
 from commonplace.stores.sqlite.second_vectors import SecondIndex, SqliteSecondVectors
 from commonplace.stores.sqlite.upkeep import SqliteUpkeep
 from commonplace.stores.sqlite.writer import Writer
-from commonplace.stores.urls import split_options
+from commonplace.stores.urls import database_file, split_options
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Clock, system_clock
 from commonplace.wire.shown_urls import shown_url
@@ -138,6 +138,4 @@ def database_path(url: str) -> Path | None:
     scheme, _, path = split_options(url)[0].partition("://")
     if not path:
         raise ValidationError(f"{shown_url(url)} names no file; write {scheme}://./memories.db or {scheme}://:memory:")
-    if path == ":memory:":
-        return None
-    return (Path("/" + path.lstrip("/")) if path.startswith("/") else Path(path)).expanduser()
+    return database_file(url)
