@@ -68,6 +68,7 @@ def test_which_stores_are_meant(
     assert len(found.notes) == unused
     if unused:
         variable = "COMMONPLACE_STORES" if "STORES" in environment else "COMMONPLACE_STORE"
+        assert found.uses_store_variables is False
         assert f"{variable} is not used" in found.notes[0]
         assert str(tmp_path) in found.notes[0]
 

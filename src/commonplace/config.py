@@ -181,6 +181,7 @@ class Config:
     audit: AuditConfig = field(default_factory=AuditConfig)
     oidc: OidcConfig = field(default_factory=OidcConfig)
     notes: tuple[str, ...] = ()  # what was given and is not used, a sentence each
+    uses_store_variables: bool = True  # False where one names stores, and the data folder's own is meant
 
     @property
     def path_prefix(self) -> str:
@@ -213,9 +214,8 @@ class Config:
         return self.stores[1:]
 
 
-_DEFAULTS = {
-    each.name: each.default for each in fields(Config) if each.name not in ("data", "policy", "notes", *_TABLES)
-}
+_NOT_SETTINGS = ("data", "policy", "notes", "uses_store_variables")
+_DEFAULTS = {each.name: each.default for each in fields(Config) if each.name not in (*_NOT_SETTINGS, *_TABLES)}
 
 
 def load(*, data: str | Path | None = None, **flags: Any) -> Config:
@@ -227,7 +227,8 @@ def load(*, data: str | Path | None = None, **flags: Any) -> Config:
     variables = {k: v for k in _DEFAULTS if (v := os.environ.get(f"COMMONPLACE_{k.upper()}"))}
     given = {k: v for k, v in flags.items() if v is not None}
     settings: dict[str, Any] = file | variables | given
-    settings["stores"], settings["notes"] = _selected_stores(folder, bool(data), given, variables, file)
+    settings["stores"], is_used = _selected_stores(folder, bool(data), given, variables, file)
+    settings["uses_store_variables"], settings["notes"] = is_used, () if is_used else (_unused(folder, variables),)
     settings.pop("store", None)
     for name in _DEFAULTS.keys() & settings.keys():
         settings[name] = _typed(name, _DEFAULTS[name], settings[name])
@@ -247,22 +248,22 @@ def load(*, data: str | Path | None = None, **flags: Any) -> Config:
 
 def _selected_stores(
     folder: Path, is_named: bool, flags: dict[str, Any], variables: dict[str, Any], file: dict[str, Any]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The URLs of the stores, and why some that were given are not used."""
+) -> tuple[tuple[str, ...], bool]:
+    """The URLs of the stores, and whether those that variables name are used."""
     named = {"flags": _named_stores(flags), "variables": _named_stores(variables), "file": _named_stores(file)}
     if not any(named.values()):
-        return (), ()
+        return (), True
     from commonplace.stores.selection import select_stores  # where nothing is named, as mostly, nothing is loaded
 
-    selected, is_used = select_stores(folder, _embedded(folder), is_named=is_named, **named)
-    if is_used:
-        return selected, ()
+    return select_stores(folder, _embedded(folder), is_named=is_named, **named)
+
+
+def _unused(folder: Path, variables: dict[str, Any]) -> str:
     variable = "COMMONPLACE_STORES" if variables.get("stores") else "COMMONPLACE_STORE"
-    note = (
+    return (
         f"{variable} is not used: {folder} was named as the data folder, and so its own store is meant; "
         "name the folder by COMMONPLACE_DATA to have both"
     )
-    return selected, (note,)
 
 
 def _named_stores(settings: dict[str, Any]) -> tuple[str, ...]:

@@ -44,6 +44,14 @@ def test_what_the_shell_says_is_told_to_the_client(cli, home: Path, monkeypatch:
     assert entry["command"][1:] == ["mcp", "--agent", "bob", "--data", str(home / "there")]
     assert "environment" not in entry
     assert "COMMONPLACE_STORE is not written: --data names a folder, whose own store is meant" in flags.err
+    for command in (("install", "--client", "claude-code", "--hooks", "--print"), ("mcp", "--json")):
+        told = cli(*command, "--data", "there")
+        assert told.err.count("COMMONPLACE_STORE is not written: --data names a folder, whose own store is meant") == 1
+        assert ("COMMONPLACE_STORE" in told.out, f"{home}/there" in told.out) == (False, True)
+        assert "is not written" not in cli(*command).err
+    assert (
+        "is not written" not in cli("install", "--client", "claude-code", "--hooks", "--remove", "--data", "there").err
+    )
     hooks = cli("install", "--client", "claude-code", "--hooks", "--print").out
     assert f"env COMMONPLACE_STORE=sqlite://{home}/my.db COMMONPLACE_DATA={home}/here" in hooks
     assert "--data" not in hooks

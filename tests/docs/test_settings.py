@@ -19,7 +19,10 @@ TABLES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", [each.name for each in fields(Config) if each.name not in ("data", "notes", *TABLES)])
+@pytest.mark.parametrize(
+    "name",
+    [each.name for each in fields(Config) if each.name not in ("data", "notes", "uses_store_variables", *TABLES)],
+)
 def test_a_setting_is_on_the_page(name: str) -> None:
     assert f"`{name}`" in PAGE or f"`[[{name}]]`" in PAGE
 

@@ -18,13 +18,7 @@ from commonplace.cli import MISTAKE
 from commonplace.cli.support import client_settings, clients, hooks
 from commonplace.cli.support.clients import CLIENTS
 from commonplace.cli.support.command import Answer, Commands, Session, option
-from commonplace.cli.support.mcp_arguments import (
-    TOOL_SETS,
-    McpArguments,
-    client_variables,
-    ignores_store_variables,
-    store_variables,
-)
+from commonplace.cli.support.mcp_arguments import TOOL_SETS, McpArguments, client_variables, unwritten_variables
 from commonplace.cli.support.output import line, note, raw
 from commonplace.cli.support.tables import Table
 from commonplace.stores.urls import holds_secret
@@ -97,9 +91,7 @@ def install(
         return _install_hooks(
             run, client, program, "project" if scope == "project" else "user", only_print, remove, yes
         )
-    if arguments.data and not (remove or url) and ignores_store_variables(arguments.data):
-        for variable in store_variables():
-            note(f"{variable} is not written: --data names a folder, whose own store is meant")
+    _note_unwritten(arguments.data if not (remove or url) else None)
     path = _settings_path(chosen, "project" if scope == "project" else "user")
     variables = () if remove or url else client_variables(data=arguments.data)
     words = (*program[1:], *arguments.for_client().words())
@@ -114,6 +106,11 @@ def install(
             return None
     _warn(server, scope)
     return None
+
+
+def _note_unwritten(data: str | None) -> None:
+    for text in unwritten_variables(data):
+        note(text)
 
 
 def _refuse_server_options(name: str, arguments: McpArguments, url: str | None, token_env: str | None) -> None:
@@ -138,6 +135,7 @@ def _install_hooks(
 ) -> Answer | None:
     if client != "claude-code":
         raise ValidationError("--hooks are of claude-code; other clients have none that are known here", field="hooks")
+    _note_unwritten(str(run.data) if run.data and not remove else None)
     own = McpArguments(agent=run.agent, data=str(run.data.absolute()) if run.data else None).for_client()
     command = hooks.command(program, own.agent, own.data, () if remove else client_variables(data=str(run.data or "")))
     if only_print:

@@ -72,7 +72,13 @@ def ignores_store_variables(data: str) -> bool:
     """Whether a server that is started with this folder uses its own store instead of those that variables name."""
     from commonplace import config
 
-    return bool(config.load(data=data).notes)
+    return not config.load(data=data).uses_store_variables
+
+
+def unwritten_variables(data: str | None) -> list[str]:
+    """A sentence for each that names stores and that a client is not told, because of this folder."""
+    names = store_variables() if data and ignores_store_variables(data) else []
+    return [f"{name} is not written: --data names a folder, whose own store is meant" for name in names]
 
 
 def store_variables(environment: Mapping[str, str] = os.environ) -> list[str]:
