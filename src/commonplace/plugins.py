@@ -35,8 +35,6 @@ COPY_SCHEMES = frozenset(
     {"memorywire+http", "memorywire+https", "mem0", "mem0+postgresql", "letta", "letta+https", "cognee"}
 )
 _TELL_ITS_AUTHORS = "tell the authors of that package"
-#: What is there before a store is in it: the backend is asked whether one is.
-_DATABASES = ("postgresql", "postgres", "pgvector")
 #: What a scheme needs besides us: the module to look for, the package it comes in, and the extra that installs it.
 _NEEDS = {
     "sqlite-vec": ("sqlite_vec", "sqlite-vec", "sqlite-vec"),
@@ -103,12 +101,12 @@ def open_any(url: str, clock: Clock, settings: StoreSettings | None = None) -> S
 
 def store_exists(url: str) -> bool:
     """Whether there is a store at this URL already, so that opening it begins none; raises where it cannot be asked."""
-    from commonplace.stores.urls import is_ephemeral, names_missing_file
+    from commonplace.stores.urls import DATABASE_SCHEMES, is_ephemeral, names_missing_file
 
     if is_ephemeral(url) or names_missing_file(url):
         return False
     scheme = url.partition("://")[0]
-    if scheme not in _DATABASES:
+    if scheme not in DATABASE_SCHEMES:  # a database is there before a store is in it
         return True
     opener(url)
     return bool(import_module(BUILT_IN[scheme]).store_exists(url))
@@ -116,11 +114,11 @@ def store_exists(url: str) -> bool:
 
 def require_beginnable(url: str) -> None:
     """Refuse a URL at which there is no store and none could be begun, with the reason; nothing is made."""
-    from commonplace.stores.urls import FILE_SCHEMES, require_beginnable_file
+    from commonplace.stores.urls import DATABASE_SCHEMES, FILE_SCHEMES, require_beginnable_file
 
     opener(url)
     scheme = url.partition("://")[0]
-    if scheme in _DATABASES:
+    if scheme in DATABASE_SCHEMES:
         import_module(BUILT_IN[scheme]).require_beginnable(url)
     elif scheme in FILE_SCHEMES:
         require_beginnable_file(url)
@@ -128,12 +126,12 @@ def require_beginnable(url: str) -> None:
 
 def set_aside(url: str) -> str:
     """Set half of a store aside, so that another can begin there; where it is then, as it may be shown."""
-    from commonplace.stores.urls import FILE_SCHEMES, database_file, file_url
+    from commonplace.stores.urls import DATABASE_SCHEMES, FILE_SCHEMES, database_file, file_url
     from commonplace.wire.shown_urls import shown_url
 
     opener(url)
     scheme = url.partition("://")[0]
-    if scheme in _DATABASES:
+    if scheme in DATABASE_SCHEMES:
         return str(import_module(BUILT_IN[scheme]).set_aside(url))
     if scheme in FILE_SCHEMES and (database := database_file(url)) is not None:
         from commonplace.stores.sqlite.unfinished_migration import set_aside

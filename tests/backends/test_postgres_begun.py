@@ -12,6 +12,7 @@ import pytest
 from postgres_databases import empty_database, server
 from postgres_server import PASSWORD, free_port
 
+from commonplace import plugins
 from commonplace.cli import main
 from commonplace.testing.subject import FakeClock
 from commonplace.transfer.migrate import StoreMove
@@ -135,3 +136,29 @@ def test_a_database_under_another_name_of_its_host_is_the_same_store(
     assert what_is_in(bare) == []
     monkeypatch.setenv("COMMONPLACE_STORES", f"{url} {other}?name=spare&schema=spare")
     assert main(("remember", "Alice drinks tea")) == 0
+
+
+def test_two_mem0s_in_one_database_under_two_names_of_its_host_are_one_store(
+    bare: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Refused before mem0 is imported, so that it need not be here."""
+    (tmp_path / "mem0").mkdir()
+    (tmp_path / "mem0" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    plain = server().url(bare)
+    url = plain.replace("postgresql://", "mem0+postgresql://")
+    other = url.replace("@127.0.0.1:", "@127.1:")
+    monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{tmp_path}/m.db {url}?name=one {other}?name=two")
+    assert main(("remember", "Alice drinks tea")) == 1
+    said = capsys.readouterr().err
+    assert ("name the same store" in said, "@127.1:" in said, PASSWORD in said) == (True, True, False)
+    assert not (tmp_path / "m.db").exists()
+    assert plugins.database_identity(url) == plugins.database_identity(f"{other}?name=two") is not None
+    elsewhere = [
+        plain,
+        f"{url}?options=-csearch_path%3Dother",
+        url.replace(bare, "postgres"),
+        url.replace(bare, "gone"),
+    ]
+    assert plugins.database_identity(url) not in [plugins.database_identity(each) for each in elsewhere]
+    assert plugins.database_identity("mem0+postgresql://127.0.0.1:9") is None

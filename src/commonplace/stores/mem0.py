@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
+from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from commonplace.stores.base import Candidate, Embed, Entry, Page, Reach, Search
 from commonplace.stores.documents import to_copy, to_document
 from commonplace.stores.health_checks import require_folder
 from commonplace.stores.mixins import page_of
-from commonplace.stores.urls import ENCODED, folder_of, split_options
+from commonplace.stores.urls import ENCODED, MEM0_IN_DATABASE, folder_of, split_options
 from commonplace.wire.errors import Unavailable, ValidationError
 from commonplace.wire.record import Clock, Memory, system_clock
 from commonplace.wire.shown_urls import shown_url
@@ -31,7 +32,6 @@ _EVERYTHING = "commonplace"  # the run_id of all that is ours: mem0 finds nothin
 _MOST = 100_000  # memories that are asked for at first; of a full answer there may be more
 _MORE = 4  # times as many are asked for then: mem0 has no second page
 _PAGE = 1000
-_IN_DATABASE = "mem0+postgresql://"
 #: Conditions that mem0 can filter by, as it has the fields; the rest is read and compared.
 _NATIVE = {"eq", "in", "gt", "gte", "lt", "lte"}
 _FIELDS = ("id", "type", "user_id", "created_at", "kind", "project", "session_id")
@@ -300,12 +300,25 @@ def _is_found(each: Any) -> bool:
     return named and isinstance(each.get("metadata"), dict | None) and isinstance(each.get("score"), int | float | None)
 
 
+def database_identity(url: str) -> str | None:
+    """The same for the same database on the same server, which a store of ours may be in beside mem0; None where it
+    does not answer."""
+    from commonplace.stores.postgres import database_identity as identity_of
+
+    try:
+        found = identity_of(url.removeprefix("mem0+"))
+    except ValidationError:  # our own stores have to name their database: mem0 need not, and says itself what is wrong
+        return None
+    options = dict(parse_qsl(urlsplit(url).query)).get("options", "")  # which may name another schema for its tables
+    return None if found is None else f"mem0/{found}/{options}"
+
+
 def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> Mem0Store:
     place = split_options(url)[0].removeprefix("mem0://")
     settings = settings or StoreSettings()
     if settings.embed is None:
         raise ValidationError('mem0:// needs an embedder; with embedder = "none" it has no vectors', field="stores")
-    if url.startswith(_IN_DATABASE):
+    if url.startswith(f"{MEM0_IN_DATABASE}://"):
         own = (settings.folder or Path(tempfile.gettempdir())) / "mem0" / "settings"
         return Mem0Store(own, settings.embed, url.removeprefix("mem0+"))
     folder = folder_of(place, settings.folder / "mem0" if settings.folder is not None else None)

@@ -9,11 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from commonplace.stores.urls import database_file, folder_of, is_ephemeral, parse_store_url, split_options
+from commonplace.stores.urls import (
+    DATABASE_SCHEMES,
+    MEM0_IN_DATABASE,
+    database_file,
+    folder_of,
+    is_ephemeral,
+    parse_store_url,
+    split_options,
+)
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.shown_urls import shown_url
 
-_DATABASES = ("postgresql", "postgres", "pgvector", "mem0+postgresql")
 _FOLDERS = ("mem0", "cognee")
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _POSTGRES_PORT = "5432"
@@ -50,7 +57,8 @@ def is_same(one: str, other: str, folder: Path) -> bool:
 
 
 def is_database(url: str) -> bool:
-    return url.partition("://")[0] in _DATABASES[:-1]
+    """Whether a server can be asked which store it is."""
+    return url.partition("://")[0] in (*DATABASE_SCHEMES, MEM0_IN_DATABASE)
 
 
 def store_locations(url: str, folder: Path) -> frozenset[str]:
@@ -60,8 +68,8 @@ def store_locations(url: str, folder: Path) -> frozenset[str]:
         return frozenset()
     if (file := database_file(url)) is not None:
         return frozenset(_of_file(file))
-    if scheme in _DATABASES:
-        kind = "mem0" if scheme.startswith("mem0") else "postgresql"
+    if is_database(url):
+        kind = "mem0" if scheme == MEM0_IN_DATABASE else "postgresql"
         return frozenset(f"{kind}://{each}" for each in _in_databases(url))
     if scheme in _FOLDERS:
         where = folder_of(split_options(url)[0].partition("://")[2], folder / scheme)

@@ -17,6 +17,10 @@ from commonplace.wire.shown_urls import shown_url, shown_variable
 _OPTIONS = ("name", "timeout", "weight", "types")
 #: Of the embedded stores, each of which is a file.
 FILE_SCHEMES = ("sqlite", "sqlite-vec")
+#: Of the stores in a database of PostgreSQL.
+DATABASE_SCHEMES = ("postgresql", "postgres", "pgvector")
+#: Of copies in one.
+MEM0_IN_DATABASE = "mem0+postgresql"
 _PATHS = (*FILE_SCHEMES, "mem0", "cognee")
 _MARK = re.compile("%(?:25)*3[Ff]")  # a question mark in a path, and what would be read as one there
 #: What the URLs of our own stores may say of themselves; PostgreSQL's are libpq's, which checks them.
@@ -34,10 +38,7 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 STORE_NAME_RULE = "letters, digits, dots, dashes and underscores, at most 64, the first a letter or a digit"
 #: Those that name a server, with who logs in and their password before its name.
-_SERVERS = (
-    *("postgresql", "postgres", "pgvector", "mem0+postgresql"),
-    *("memorywire+http", "memorywire+https", "letta", "letta+https"),
-)
+_SERVERS = (*(*DATABASE_SCHEMES, MEM0_IN_DATABASE), *("memorywire+http", "memorywire+https", "letta", "letta+https"))
 ENCODED = "/ ? # % @ and spaces in a user name or password must be percent-encoded, such as %2F for /"
 _ELSEWHERE = "name a place where a file can be written"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*\Z")
