@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from replica_house import AGENT, house, run
 
-from commonplace.engine import Draft, Engine, Forget
+from commonplace.engine import Draft, Engine, Forget, Query
 from commonplace.engine.core import SYSTEM
 from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.engine.outbox.store_names import STORE_NAME
@@ -30,6 +30,19 @@ async def test_they_are_listed_with_what_waits_for_them() -> None:
         assert first["error"] == first["last_error"] == "no route"
         assert (second["status"], second["waiting"]) == ("ok", 0)
         assert "semantic" in second["capabilities"]
+
+
+@run
+async def test_what_fails_is_known_by_what_failed_and_not_by_its_words() -> None:
+    async with house() as h:
+        h.copies[0].down = "its searches fail"
+        await h.remember("words")
+        assert h.engine.stores.failing() == ["the store copy does not answer: its searches fail"]
+        h.copies[0].down = None
+        await h.remember("more words")
+        h.copies[0].down = "no route"
+        await h.engine.recall(WHO, Query((AGENT,), "words"))
+        assert h.engine.stores.failing() == ["the store copy takes what is written, but its searches fail: no route"]
 
 
 @run

@@ -22,7 +22,6 @@ from commonplace.wire.record import MEMORY_TYPES, Clock, Memory
 T = TypeVar("T")
 log = logging.getLogger("commonplace.stores")
 LONGEST_WATCH_SECONDS = 60.0
-SEARCHES_FAIL = "its searches fail"
 _CANCEL_SECONDS = 0.1  # for a store to let go of what it is doing
 
 
@@ -253,11 +252,17 @@ class Replica:
                 async with asyncio.timeout(self.timeout + 5):
                     await store.close()
 
+    @property
+    def fails_searches_alone(self) -> bool:
+        """Whether it takes what is written nevertheless; nothing works of one that is not open."""
+        other = self.breaker.error or self._unanswered
+        return other is None and self.search_breaker.error is not None and self._store is not None
+
     def state(self) -> dict[str, Any]:
         error = self.breaker.error or self._unanswered
         if error is None and self.search_breaker.error is not None:
             said = self.search_breaker.error
-            error = said if self._store is None else f"{SEARCHES_FAIL}: {said}"  # nothing works of one that is not open
+            error = f"its searches fail: {said}" if self.fails_searches_alone else said
         if self._store is None and self._opening is not None and not self._opening.done():
             status = "starting"
         else:

@@ -11,7 +11,7 @@ from commonplace.engine.ledger import audit
 from commonplace.engine.outbox.answers import read_names, read_tenants
 from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.engine.outbox.discard import discard
-from commonplace.engine.outbox.replicas import SEARCHES_FAIL, Replica
+from commonplace.engine.outbox.replicas import Replica
 from commonplace.engine.outbox.resync import TIMEOUT_SECONDS, Resync
 from commonplace.engine.outbox.store_names import clear_resync_notices, resync_advice
 from commonplace.stores.base import Reach, Store
@@ -45,14 +45,12 @@ class Stores:
 
     def failing(self) -> Sequence[str]:
         """A sentence for each that does not work."""
-        found = [(each.name, each.state()) for each in self._core.outbox.replicas]
-        said = [(name, state.get("error", "it is still starting")) for name, state in found if state["status"] != "ok"]
-        return [
-            f"the store {name} takes what is written, but {why}"
-            if why.startswith(SEARCHES_FAIL)
-            else f"the store {name} does not answer: {why}"
-            for name, why in said
-        ]
+        said = []
+        for replica in self._core.outbox.replicas:
+            if (state := replica.state())["status"] != "ok":
+                how = "takes what is written, but" if replica.fails_searches_alone else "does not answer:"
+                said.append(f"the store {replica.name} {how} {state.get('error', 'it is still starting')}")
+        return said
 
     async def examine(self) -> Sequence[Finding]:
         """For each replica whether it answers, and whether something waits for it that it did not take."""
