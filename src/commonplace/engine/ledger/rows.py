@@ -57,7 +57,7 @@ class RowProblem(NamedTuple):
     entry: int | None = None  # the one that says otherwise, where there is one
 
 
-class Kept(NamedTuple):
+class RowDigest(NamedTuple):
     """What is compared of a version, so that its text need not be held."""
 
     same_text: bool
@@ -66,7 +66,7 @@ class Kept(NamedTuple):
     row_hash: str | None
 
     @classmethod
-    def of(cls, row: Memory) -> Kept:
+    def of(cls, row: Memory) -> RowDigest:
         same_text = content_hash(row.content, row.salt) == row.content_hash
         return cls(same_text, row.status, row.content_hash, row_hash(row))
 
@@ -77,10 +77,10 @@ class Histories:
 
     def __init__(self, store: Primary, tenant: str) -> None:
         self._store, self._tenant = store, tenant
-        self._known: dict[str, dict[int, list[Kept]]] = {}  # the one used last is at the end
+        self._known: dict[str, dict[int, list[RowDigest]]] = {}  # the one used last is at the end
         self.held = 0
 
-    async def versions(self, id: str, *, anew: bool = False) -> dict[int, list[Kept]]:
+    async def versions(self, id: str, *, anew: bool = False) -> dict[int, list[RowDigest]]:
         """More than one row for a number is a fault that the caller names. Unavailable when one cannot be read."""
         if id in self._known and not anew:
             found = self._known[id] = self._known.pop(id)
@@ -88,7 +88,7 @@ class Histories:
         self._let_go(id)
         found = {}
         for row in await self._store.history(self._tenant, id):
-            found.setdefault(row.version, []).append(Kept.of(row))
+            found.setdefault(row.version, []).append(RowDigest.of(row))
         self._known[id] = found
         self.held += len(found)
         while self.held > _HELD_VERSIONS and len(self._known) > 1:
@@ -164,7 +164,7 @@ class RowCheck:
 
     async def _compare(self, n: int, id: str, payload: Document, row: Memory | None) -> None:
         version = payload["version"]
-        if row is not None and row.version == version and _difference(Kept.of(row), payload) is None:
+        if row is not None and row.version == version and _difference(RowDigest.of(row), payload) is None:
             return
         problem = None
         for anew in (False, True):  # what was read before may be older than the entry
@@ -248,7 +248,7 @@ class RowCheck:
         return False
 
 
-def _difference(kept: Kept, said: Document) -> str | None:
+def _difference(kept: RowDigest, said: Document) -> str | None:
     if not kept.same_text:
         return "is not the text that was written"
     wrong = [name for name in ("status", "content_hash") if name in said and getattr(kept, name) != said[name]]
