@@ -112,16 +112,16 @@ def store_exists(url: str) -> bool:
     return bool(import_module(BUILT_IN[scheme]).store_exists(url))
 
 
-def require_beginnable(url: str) -> None:
+def require_creatable(url: str) -> None:
     """Refuse a URL at which there is no store and none could be begun, with the reason; nothing is made."""
-    from commonplace.stores.urls import DATABASE_SCHEMES, FILE_SCHEMES, require_beginnable_file
+    from commonplace.stores.urls import DATABASE_SCHEMES, FILE_SCHEMES, require_creatable_file
 
     opener(url)
     scheme = url.partition("://")[0]
     if scheme in DATABASE_SCHEMES:
-        import_module(BUILT_IN[scheme]).require_beginnable(url)
+        import_module(BUILT_IN[scheme]).require_creatable(url)
     elif scheme in FILE_SCHEMES:
-        require_beginnable_file(url)
+        require_creatable_file(url)
 
 
 def set_aside(url: str) -> str:

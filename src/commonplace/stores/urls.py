@@ -214,7 +214,7 @@ def names_empty_file(url: str) -> bool:
     return database is not None and database.is_file() and database.stat().st_size == 0
 
 
-def require_beginnable_file(url: str) -> None:
+def require_creatable_file(url: str) -> None:
     """Refuse a file in which no store could be begun; nothing is made."""
     database = database_file(url)
     if database is None:

@@ -113,7 +113,7 @@ class StoreMove:
             if plugins.store_exists(self.target_url) and not names_empty_file(self.target_url):
                 await check_target(self._open_target())
             else:
-                plugins.require_beginnable(self.target_url)
+                plugins.require_creatable(self.target_url)
         embedder = await self._embedder()
         second = await self._source.second_embedder() if isinstance(self._source, SecondVectors) else None
         info = await self._source.embedder()

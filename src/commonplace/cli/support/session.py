@@ -172,12 +172,12 @@ class Session:
 
 def _require_store(url: str) -> None:
     from commonplace import plugins
-    from commonplace.stores.urls import FILE_SCHEMES, is_ephemeral, require_beginnable_file
+    from commonplace.stores.urls import FILE_SCHEMES, is_ephemeral, require_creatable_file
     from commonplace.wire.shown_urls import shown_url
 
     if not is_ephemeral(url) and not plugins.store_exists(url):
         if url in (f"{scheme}://" for scheme in FILE_SCHEMES):  # in which nothing could be begun either
-            require_beginnable_file(url)
+            require_creatable_file(url)
         raise NotFound(
             f"there is no store at {shown_url(url)}; `commonplace remember …` with COMMONPLACE_STORE set to it would "
             "begin one"

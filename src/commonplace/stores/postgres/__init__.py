@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from commonplace.stores.base import StoreSettings
     from commonplace.stores.postgres.store import PostgresStore
 
-__all__ = ["database_identity", "open_url", "require_beginnable", "set_aside", "store_exists"]
+__all__ = ["database_identity", "open_url", "require_creatable", "set_aside", "store_exists"]
 
 
 def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | None = None) -> PostgresStore:
@@ -35,7 +35,7 @@ def store_exists(url: str) -> bool:
     return has_tables(parse_address(url))
 
 
-def require_beginnable(url: str) -> None:
+def require_creatable(url: str) -> None:
     """Refuse a database in which no store could be begun; nothing of it stays."""
     _require_psycopg()
     from commonplace.stores.postgres.address import parse_address
