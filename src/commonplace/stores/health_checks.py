@@ -37,7 +37,7 @@ class EmbeddingsEndpoint:
     """An endpoint that makes vectors as OpenAI's does, by a client of our own."""
 
     def __init__(self, url: str, model: str, dimension: int, timeout: float) -> None:
-        self._client = JsonClient(url, None, timeout, connections=1, max_bytes=_MAX_ANSWER, quotes=False)
+        self._client = JsonClient(url, None, timeout, connections=1, max_bytes=_MAX_ANSWER, is_quoted=False)
         self._asked = {"model": model, "input": ["health"]}
         self._dimension = dimension
 

@@ -341,7 +341,7 @@ def open_url(url: str, clock: Clock = system_clock, settings: StoreSettings | No
         settings.timeout,
         _CONNECTIONS,
         _MAX_ANSWER,
-        quotes=False,
+        is_quoted=False,
         token_advice=token_advice(given, "a token that it takes"),
         ours=False,
     )

@@ -45,7 +45,7 @@ class HttpMemoryStore:
     def __init__(self, url: str, token: str | None, timeout: float, token_advice: str) -> None:
         self._has_token = token is not None
         self._client = JsonClient(
-            url, token, timeout, connections=4, max_bytes=_MAX_ANSWER, quotes=False, token_advice=token_advice
+            url, token, timeout, connections=4, max_bytes=_MAX_ANSWER, is_quoted=False, token_advice=token_advice
         )
         self.capabilities = CAPABILITIES
 

@@ -41,9 +41,9 @@ _IDLE_SECONDS = 2.0  # after which a kept connection is not used again
 class JsonClient:
     """A few kept connections to one server, each used by one thread at a time; an error answer becomes its fault.
 
-    Not more than `max_bytes` of an answer are read. Without `quotes` an error tells its kind and not its words, for
-    those who show it to others: it may quote a memory. `token_advice` is what to do where the token is not taken, and
-    `ours` a server that is started as ours is.
+    Not more than `max_bytes` of an answer are read. Unless `is_quoted` (as `Fault.is_quoted`) an error tells its kind
+    and not its words, for those who show it to others: it may quote a memory. `token_advice` is what to do where the
+    token is not taken, and `ours` a server that is started as ours is.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class JsonClient:
         connections: int,
         max_bytes: int | None = None,
         *,
-        quotes: bool = True,
+        is_quoted: bool = True,
         token_advice: str | None = None,
         ours: bool = True,
     ) -> None:
-        self._quotes = quotes
+        self._is_quoted = is_quoted
         self._token_advice = token_advice
         self._ours = ours
         # What follows a colon or comes before an @ may be a password.
@@ -165,7 +165,7 @@ class JsonClient:
         if status >= 400:
             ours = isinstance(document, dict) and isinstance(document.get("error"), dict)
             fault = fault_of(document) if ours else Unavailable(f"{self._host} answered {status}", status=status)
-            if ours and not self._quotes:
+            if ours and not self._is_quoted:
                 fault = type(fault)(f"{self._host} answered {status}: {fault.code}", hint=advice, status=status)
             elif advice is not None:
                 fault = Unavailable(f"{self._host} answered {status}; {advice}", status=status)
