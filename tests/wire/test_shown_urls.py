@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from commonplace.wire.errors import Unavailable
-from commonplace.wire.http_client import ModelEndpoint
+from commonplace.wire.model_endpoint import ModelEndpoint
 from commonplace.wire.shown_urls import shown_parameter_name, shown_url, shown_variable
 
 KNOWN = ("model", "key", "calls")

@@ -23,7 +23,8 @@ import numpy as np
 from commonplace.embedders.base import DimensionCheck, Vectors, unit_rows
 from commonplace.embedders.registry import shown_spec
 from commonplace.wire.errors import RateLimited, Unavailable, ValidationError
-from commonplace.wire.http_client import ModelEndpoint, parse_endpoint, unreachable_url
+from commonplace.wire.http_client import unreachable_url
+from commonplace.wire.model_endpoint import ModelEndpoint, parse_endpoint
 
 _BATCH = 128
 _ATTEMPTS = 5

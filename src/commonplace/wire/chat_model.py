@@ -15,7 +15,8 @@ from http.client import HTTPException
 from typing import Any, TypeVar
 
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
-from commonplace.wire.http_client import ModelEndpoint, parse_endpoint, unreachable_url
+from commonplace.wire.http_client import unreachable_url
+from commonplace.wire.model_endpoint import ModelEndpoint, parse_endpoint
 from commonplace.wire.shown_urls import shown_url
 
 SCHEME = "llm:"

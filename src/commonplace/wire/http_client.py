@@ -1,4 +1,4 @@
-"""HTTP to others: servers of ours over kept connections, and endpoints that speak OpenAI's requests.
+"""HTTP to servers of ours and of products over kept connections, and what is said of one that does not answer.
 
 No redirect is ever followed: it would carry the token and the texts to a host nobody named.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
-import os
 import re
 import select
 import socket
@@ -16,25 +15,23 @@ import ssl
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, urljoin, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 from commonplace.wire.errors import Unavailable, ValidationError, fault_of
-from commonplace.wire.shown_urls import shown_parameter_name, shown_url, shown_variable
+from commonplace.wire.shown_urls import shown_url
 
 _DEFAULT_PORT = 8420
 DEFAULT_URL = f"http://127.0.0.1:{_DEFAULT_PORT}"
-_LOCAL = ("localhost", "127.0.0.1", "::1")
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 _NO_CONTENT = 204
 _TOKEN_NOT_TAKEN = (401, 403)
 _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
 _PATH = re.compile(r"[A-Za-z0-9._~/-]*")
 _EXCHANGE_TIMEOUTS = 10  # so many times the timeout of one step is what a whole exchange may take
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IDLE_SECONDS = 2.0  # after which a kept connection is not used again
 
 
@@ -325,7 +322,7 @@ def unreachable(error: Exception, host: str, port: int, *, secure: bool, ours: b
         return f"{where} could not be reached: its certificate is not trusted here ({error.verify_message})"
     if isinstance(error, ssl.SSLError):
         return f"{where} could not be reached: it does not speak TLS; write http:// if that is meant"
-    if isinstance(error, ConnectionRefusedError) and host in _LOCAL and ours:
+    if isinstance(error, ConnectionRefusedError) and host in LOCAL_HOSTS and ours:
         start = f"`commonplace serve{'' if port == _DEFAULT_PORT else f' --port {port}'}` starts one"
         return f"{where} could not be reached: {why}; is a server running there? {start}"
     if isinstance(error, http.client.HTTPException) and not secure:
@@ -353,76 +350,3 @@ class NoRedirects(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
         return None
-
-
-@dataclass(slots=True, frozen=True)
-class EndpointSpec:
-    """What `SCHEME://HOST[:PORT]/PATH?model=NAME&key=VARIABLE&…` says."""
-
-    url: str  # as HTTP spells it; plain HTTP is the default on this machine only
-    address: str
-    settings: dict[str, str]
-
-    def whole_number(self, name: str, limit: int) -> int | None:
-        text = self.settings.get(name)
-        if text is None:
-            return None
-        if not (text.isascii() and text.isdigit() and 0 < int(text) < limit):
-            raise ValueError(f"{name} must be a whole number above 0")
-        return int(text)
-
-
-def parse_endpoint(spec: str, allowed: Iterable[str]) -> EndpointSpec:
-    """Raises ValueError, worded to follow the spec: only the caller knows what kind of thing it is for. Nothing in it
-    quotes what may be a secret."""
-    form = f"write it as {spec.partition(':')[0]}://HOST/v1?model=NAME&key=VARIABLE"
-    try:
-        parts = urlsplit(spec)
-        host, port = parts.hostname, parts.port
-    except ValueError:  # which quotes what it takes for the host or the port, and that may be a password
-        raise ValueError(form) from None
-    pairs = parse_qsl(parts.query, keep_blank_values=True)
-    settings = dict(pairs)
-    if unknown := [name for name, _ in pairs if name not in allowed]:
-        raise ValueError(f"unknown setting {shown_parameter_name(unknown[0], spec)}; there are: {', '.join(allowed)}")
-    if len(settings) != len(pairs):
-        raise ValueError("a setting is given twice")
-    if not host or not settings.get("model") or parts.username is not None:
-        raise ValueError(form)
-    # It becomes a part of the name that is shown and kept, and what follows a semicolon would, too.
-    if "=" in settings["model"]:
-        raise ValueError("no model's name has an equals sign; & comes between settings")
-    if not _VARIABLE.fullmatch(settings.get("key") or "_"):
-        raise ValueError("key is the name of an environment variable, not the key itself")
-    tls = settings.get("tls", "no" if host in _LOCAL else "yes") != "no"
-    address = f"{f'[{host}]' if ':' in host else host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
-    return EndpointSpec(f"http{'s' if tls else ''}://{address}", address, settings)
-
-
-class ModelEndpoint:
-    """One address that takes POSTs of JSON, with the key that an environment variable holds; none unless it is named.
-
-    `owner` is who says so when the key is missing. Refusals and failures come as urllib raises them.
-    """
-
-    def __init__(self, url: str, owner: str, key_variable: str | None, max_bytes: int) -> None:
-        self.url = url
-        self._owner = owner
-        self._key_variable = key_variable
-        self._max_bytes = max_bytes
-        handlers: list[urllib.request.BaseHandler] = [NoRedirects()]
-        if urlsplit(url).hostname in _LOCAL:
-            handlers.append(urllib.request.ProxyHandler({}))
-        self._opener = urllib.request.build_opener(*handlers)
-
-    def post(self, document: Any, timeout: float) -> Any:
-        headers = {"Content-Type": "application/json"}
-        if self._key_variable:
-            key = os.environ.get(self._key_variable, "").strip()
-            if not key:
-                shown = shown_variable(self._key_variable)
-                raise Unavailable(f"{self._owner}: the environment variable {shown}, which `key` names, is not set")
-            headers["Authorization"] = f"Bearer {key}"
-        request = urllib.request.Request(self.url, json.dumps(document).encode(), headers)
-        with self._opener.open(request, timeout=timeout) as response:
-            return json.loads(response.read(self._max_bytes))
