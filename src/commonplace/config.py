@@ -253,7 +253,7 @@ def _selected_stores(
     named = {"flags": _named_stores(flags), "variables": _named_stores(variables), "file": _named_stores(file)}
     if not any(named.values()):
         return (), True
-    from commonplace.stores.selection import select_stores  # where nothing is named, as mostly, nothing is loaded
+    from commonplace.store_selection import select_stores  # where nothing is named, as mostly, nothing is loaded
 
     return select_stores(folder, _embedded(folder), is_named=is_named, **named)
 
