@@ -151,7 +151,7 @@ def database_identity(url: str) -> str | None:
 def opener(url: str) -> Callable[..., object]:
     """What opens such a URL; raises where there is no such backend, or a package that it needs is missing. Nothing is
     opened, nor anything imported that takes long."""
-    from commonplace.stores.urls import has_scheme, split_options
+    from commonplace.stores.urls import has_scheme, require_place
 
     if not has_scheme(url):  # it is not quoted: it may hold a password
         raise ValidationError(
@@ -159,7 +159,7 @@ def opener(url: str) -> Callable[..., object]:
         )
     scheme = url.partition("://")[0]
     if scheme in BUILT_IN:
-        split_options(url)
+        require_place(url)
         if scheme in _NEEDS:
             _require(scheme, *_NEEDS[scheme])
         return lambda *given: import_module(BUILT_IN[scheme]).open_url(*given)

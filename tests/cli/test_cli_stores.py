@@ -135,6 +135,28 @@ def test_reading_begins_no_store(
         monkeypatch.delenv(variable)
 
 
+@pytest.mark.parametrize("url", [
+    "sqlite://", "sqlite-vec://?name=spare", "memorywire+http://", "memorywire+http://:8420", "memorywire+http://h:99999",
+    "memorywire+http://h:s3cret", "memorywire+https://[::1", "memorywire+http://h/ü", "letta://", "letta:///notes",
+    "letta+https://h:s3cret/notes", "mem0://", "mem0://a/b", "cognee://", "cognee://..",
+])  # fmt: skip
+def test_a_copy_whose_url_names_no_place_stops_the_start(
+    cli: Any, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    for package in ("mem0", "cognee"):  # nothing of them is imported
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db {url}")
+    refused = cli("remember", "words")
+    scheme = url.partition(":")[0]
+    assert refused.code == 1
+    assert f"{scheme}://" in refused.err.partition("; write ")[0]
+    assert f"{scheme}://" in refused.err.partition("; write ")[2]
+    assert "s3cret" not in refused.err
+    assert not (data / "commonplace.db").exists()
+
+
 @pytest.mark.parametrize("first", [True, False])
 def test_a_setting_that_a_store_does_not_have_is_refused(
     cli: Any, data: Path, monkeypatch: pytest.MonkeyPatch, first: bool

@@ -7,7 +7,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, unquote
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from commonplace.wire.canonical import sha256_hex
 from commonplace.wire.errors import OperatorActionRequired, ValidationError
@@ -34,6 +34,16 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
     "letta": ("embeddings", "model", "token_env"),
     "letta+https": ("embeddings", "model", "token_env"),
     "cognee": ("embeddings", "model"),
+}
+#: What may follow the scheme of each that is no database.
+_EXAMPLES = {
+    **dict.fromkeys(FILE_SCHEMES, "./memories.db"),
+    "mem0": "default",
+    "cognee": "default",
+    "letta": "127.0.0.1:8283",
+    "letta+https": "letta.example",
+    "memorywire+http": "127.0.0.1:8420",
+    "memorywire+https": "memory.example",
 }
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 STORE_NAME_RULE = "letters, digits, dots, dashes and underscores, at most 64, the first a letter or a digit"
@@ -199,6 +209,29 @@ def database_file(url: str) -> Path | None:
         return None
     path = _unquote_path(place)
     return (Path("/" + path.lstrip("/")) if path.startswith("/") else Path(path)).expanduser()
+
+
+def require_place(url: str) -> None:
+    """Refuse a URL of ours that names no file, folder or server; of a database libpq knows whether it does."""
+    scheme, _, place = split_options(url)[0].partition("://")
+    if scheme in FILE_SCHEMES:
+        kind, is_named = "file", place != ""
+    elif scheme in ("mem0", "cognee"):
+        kind, is_named = "folder", folder_of(place, Path()) is not None
+    else:
+        kind, is_named = "server", scheme not in _EXAMPLES or _is_server(place)
+    if not is_named:
+        said = f"{shown_url(url)} names no {kind}; write for example {scheme}://{_EXAMPLES[scheme]}"
+        raise ValidationError(said, field="stores")
+
+
+def _is_server(place: str) -> bool:
+    try:
+        parts = urlsplit(f"http://{place}")
+        _ = parts.port  # raises where it cannot be one
+    except ValueError:
+        return False
+    return bool(parts.hostname) and place.isprintable() and " " not in place and parts.path.isascii()
 
 
 def names_missing_file(url: str) -> bool:
