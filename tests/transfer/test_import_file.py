@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tracemalloc
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +18,7 @@ from transfer_scenarios import WHO, export_of, exported
 from commonplace.engine import Forget
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import FakeClock, Subject, open_subject
-from commonplace.transfer import records
+from commonplace.transfer import import_file, records
 from commonplace.transfer.import_file import import_export, is_export
 from commonplace.transfer.report import ImportRefused
 from commonplace.wire.record import Memory, Principal
@@ -275,6 +276,44 @@ def test_the_rest_is_taken_where_that_was_chosen(filled: Subject, run: Any, else
     report = wait(import_export(other.engine, WHO, save(b"".join(lines)), skip_broken=True))
     assert report.written["memory"] == 2
     assert str(report.broken[0]).startswith("line 2: is not valid JSON")
+
+
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_a_memory_of_many_versions_is_taken_however_long_its_line(
+    subject: Subject, run: Any, elsewhere: Elsewhere, save: Save, monkeypatch: pytest.MonkeyPatch, end: bytes
+) -> None:
+    other, wait = elsewhere
+    long = run(subject.remember("0" * 1000))
+    for n in range(1, 10):
+        run(subject.update(long, content=str(n) * 1000))
+    data = run(exported(subject)).rstrip(b"\n") + end
+    monkeypatch.setattr(import_file, "_LONGEST", 5000)
+    done = wait(import_export(other.engine, WHO, save(data)))
+    assert (dict(done.written), done.broken) == ({"memory": 1}, [])
+    assert len(wait(other.engine.history(WHO, "agent", long))) == 10
+
+
+@pytest.mark.parametrize("cut", ["manifest", "hash"])
+def test_a_line_that_is_what_a_damaged_disk_left_is_passed_over(
+    filled: Subject, run: Any, elsewhere: Elsewhere, save: Save, monkeypatch: pytest.MonkeyPatch, cut: str
+) -> None:
+    """Such as the zeros of a file whose last blocks were never written: they may be all there is room for."""
+    other, wait = elsewhere
+    lines = run(exported(filled)).splitlines(keepends=True)
+    monkeypatch.setattr(import_file, "_LONGEST", 1 << 20)
+    lines[2] = b"\0" * (16 << 20) + b"\n"
+    path = save(b"".join(lines[:-1] if cut == "manifest" else lines))
+    with pytest.raises(ImportRefused, match=r"line 3: is longer than 1 MB, and the file is not whole") as refused:
+        wait(import_export(other.engine, WHO, path))
+    assert len(refused.value.details["broken"]) == 2
+    tracemalloc.start()
+    try:
+        done = wait(import_export(other.engine, WHO, path, skip_broken=True))
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+    assert dict(done.written) == {"memory": 2, "statement": 3, "palace": 2}
+    assert str(done.broken[0]) == "line 3: is longer than 1 MB, and the file is not whole"
 
 
 def test_an_alias_that_names_another_here_is_said(filled: Subject, run: Any, elsewhere: Elsewhere, save: Save) -> None:

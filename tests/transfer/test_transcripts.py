@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from foreign_files import chatgpt, chatgpt_conversation
 
+from commonplace.transfer import transcripts
 from commonplace.transfer.transcripts import read_transcript
 from commonplace.wire.errors import ValidationError
 
@@ -205,6 +207,20 @@ def test_a_line_that_ends_in_the_middle_is_named_and_the_others_are_read(tmp_pat
         path.write_bytes(whole + b"\n" + whole[:end])
         found, turns, broken = read_transcript(path)
         assert (found, len(turns), [str(each) for each in broken]) == (format, 1, ["line 2: is not a JSON object"])
+
+
+def test_a_line_without_end_is_named_and_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transcripts, "_MAX_LINE", 1 << 20)
+    long = "x" * (16 << 20) + "\n"
+    path = lines(tmp_path / "t.jsonl", long, claude_line("user", "I prefer tabs."), long, claude_line("user", "Two."))
+    tracemalloc.start()
+    try:
+        found, turns, broken = read_transcript(path)
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+    assert (found, [turn.text for turn in turns]) == ("claude-code", ["I prefer tabs.", "Two."])
+    assert [str(each) for each in broken] == [f"line {n}: is not a JSON object" for n in (1, 3)]
 
 
 def test_half_a_character_costs_nobody_the_rest(tmp_path: Path) -> None:

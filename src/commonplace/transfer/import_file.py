@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 from commonplace.engine import MERGED_IN_A_CIRCLE, Engine, Outcome, Palace, Progress, Triple
 from commonplace.transfer import records
+from commonplace.transfer.bounded_lines import bounded_lines
 from commonplace.transfer.report import Broken, ImportRefused, ImportReport
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.record import Memory, Principal
@@ -23,6 +24,10 @@ Parsed = list[Memory] | Triple | Palace
 
 _BATCH = 64  # memories of one unit of work
 _BATCH_CHARS = 1_000_000
+#: Of a line of a file that is not whole; all versions of a memory are one line, so that of a whole one has no bound.
+_LONGEST = 256 << 20
+_LONGEST_MANIFEST = 4096
+_PIECE = 1 << 20
 
 
 class ExportReader:
@@ -42,12 +47,15 @@ class ExportReader:
         digest, lines, counts = hashlib.sha256(), 0, Counter[str]()
         ended = False
         self._file.seek(0)
-        for number, line in enumerate(self._file, start=1):
-            self.position += len(line)
+        read = bounded_lines(self._file, _LONGEST, allowed=self._is_whole, passed=self._pass_over)
+        for number, line in enumerate(read, start=1):
+            self.position += len(line or b"")
             if ended:
                 self._broken(Broken(f"line {number}", "there is something after the manifest"))
                 return
             try:
+                if line is None:
+                    raise ValidationError(f"is longer than {_LONGEST >> 20} MB, and the file is not whole")
                 document = _document(line)
                 if number == 1:
                     _check_header(document)
@@ -66,10 +74,28 @@ class ExportReader:
                 self._broken(Broken(f"line {number}", fault.message))
                 if number == 1:
                     return  # whatever follows, it is not a file of ours
-            digest.update(line)
+            digest.update(line or b"")
             lines += 1
         if not ended:
             self._broken(Broken(f"line {lines + 1}", "the file ends without its manifest: part of it is missing"))
+
+    def _pass_over(self, piece: bytes) -> None:
+        self.position += len(piece)
+
+    def _is_whole(self) -> bool:
+        """Whether all of the file is as an export wrote it: then a long line is a long history, and not the rest of a
+        file on a damaged disk."""
+        at = self._file.tell()
+        start = self._file.seek(max(0, self.size - _LONGEST_MANIFEST))
+        end = self._file.read()
+        manifest = end.rstrip().rfind(b"\n") + 1
+        digest, left = hashlib.sha256(), start + manifest
+        self._file.seek(0)
+        while left > 0 and (piece := self._file.read(min(left, _PIECE))):
+            digest.update(piece)
+            left -= len(piece)
+        self._file.seek(at)
+        return f'"sha256":"{digest.hexdigest()}"'.encode() in end[manifest:].replace(b" ", b"")
 
     def _note_survivor(self, number: int, memory: Memory) -> None:
         if memory.merged_into is not None:

@@ -60,6 +60,8 @@ def detect(path: Path) -> str:
                 return name
     except BrokenFile as stop:
         raise ValidationError(f"{path.name}: {stop.broken}", field="file") from None
+    if source.unreadable:
+        raise ValidationError(f"{path.name}: {source.unreadable[0]}", field="file")
     known = ", ".join(map(_option, names()))
     raise ValidationError(f"{path.name} is of no known format; there are commonplace, {known}", field="format")
 
@@ -130,7 +132,7 @@ async def import_source(
 
 
 class _SourceReader:
-    """The items of a file; what is broken is noted, and the end of what can be read is the end."""
+    """The items of a file; what is broken is noted."""
 
     def __init__(self, format: str, path: Path, report: ImportReport) -> None:
         self.source, self.report = Source(path), report
@@ -145,6 +147,8 @@ class _SourceReader:
                     yield item
         except BrokenFile as stop:
             self.report.add_broken(stop.broken)
+        for broken in self.source.unreadable:
+            self.report.add_broken(broken)
         yield from self.source.fields_left_out()
 
 

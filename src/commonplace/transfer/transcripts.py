@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from commonplace.transfer.bounded_lines import bounded_lines
 from commonplace.transfer.importers import chatgpt
 from commonplace.transfer.importers.source import Source, SourceMemory, milliseconds, object_of, text_of
 from commonplace.transfer.report import Broken, BrokenFile
@@ -76,8 +77,8 @@ def detect(path: Path) -> str:
     if chatgpt.matches(source):
         return "chatgpt"
     with path.open("rb") as file:
-        for _, line in zip(range(_HEAD_LINES), file, strict=False):
-            document = _document(line)
+        for _, line in zip(range(_HEAD_LINES), bounded_lines(file, _MAX_LINE), strict=False):
+            document = _document(line or b"")
             if "sessionId" in document or "leafUuid" in document or "parentUuid" in document:
                 return "claude-code"
             if document.get("type") in ("session_meta", "response_item", "event_msg") or _is_codex_item(document):
@@ -90,10 +91,10 @@ def _lines(path: Path, read: Any) -> tuple[list[Turn], list[Broken]]:
     broken: list[Broken] = []
     session, folder = path.stem, ""
     with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
+        for number, line in enumerate(bounded_lines(file, _MAX_LINE), start=1):
+            if line is not None and not line.strip():
                 continue
-            document = _document(line) if len(line) <= _MAX_LINE else {}
+            document = _document(line or b"")
             if not document:
                 broken.append(Broken(f"line {number}", "is not a JSON object"))
                 continue

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import json
-import os
 import zipfile
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +15,7 @@ from foreign_files import EVERY, NELLIE, chatgpt_conversation
 from odd_values import ODD, altered, places
 
 from commonplace.transfer.import_source import detect
-from commonplace.transfer.importers import importer, names, source
+from commonplace.transfer.importers import importer, names
 from commonplace.transfer.importers.front_matter import split
 from commonplace.transfer.importers.source import Item, LeftOut, Source, SourceMemory, SourceStatement
 from commonplace.transfer.report import Broken, BrokenFile
@@ -111,41 +109,6 @@ def test_numbers_that_are_none_and_endless_lists(name: str, text: str, tmp_path:
     for mark in ('"mapping": {', '"uuid": "m-1"', '"metadata": {', '"type": "entity"', '"format_version": 1'):
         path.write_text(said.replace(mark, f'"odd": {text}, {mark}'))
         require_readable(read(name, path))
-
-
-@pytest.mark.parametrize("name", ["server_memory", "trusty"])
-def test_a_line_without_end_is_not_read_to_its_end(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An archive of kilobytes may hold gigabytes of one line."""
-    monkeypatch.setattr(source, "MAX_LINE_BYTES", 1 << 20)
-    path = written(name, documents(name, tmp_path), tmp_path / "lines.jsonl")
-    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("lines.jsonl", path.read_text() + '{"x": "' + "x" * (8 << 20))
-    opened = Source(tmp_path / "bomb.zip")
-    with pytest.raises(
-        BrokenFile, match=r"lines\.jsonl line \d+: is longer than 1 MB, and what follows it is not read"
-    ):
-        list(importer(name).read(opened))
-    assert opened.position < 2 << 20
-
-
-def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "open").mkdir()
-    (tmp_path / "open" / "tea.md").write_text("Green tea at 80 degrees")
-    (tmp_path / "closed").mkdir()
-    scandir = os.scandir
-
-    def guarded(path: Any) -> Any:
-        if Path(path).name == "closed":  # whoever tests as root may read everything
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", guarded)
-    (broken,) = read("markdown", tmp_path)
-    assert isinstance(broken, Broken)
-    assert (broken.where, broken.reason) == (
-        "closed",
-        "the folder cannot be read, and so nothing beside it is: Permission denied",
-    )
 
 
 def test_an_archive_that_is_damaged_anywhere(tmp_path: Path) -> None:

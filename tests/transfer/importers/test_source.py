@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import errno
+import json
+import os
 import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from foreign_files import EVERY
+from foreign_files import EVERY, chatgpt_conversation
+from transfer_scenarios import WHO
 
+from commonplace.testing.subject import Subject
+from commonplace.transfer.import_source import Target, detect, import_source
 from commonplace.transfer.importers import importer
 from commonplace.transfer.importers.source import Source, milliseconds, texts_of
-from commonplace.transfer.report import BrokenFile
+from commonplace.transfer.report import Broken, BrokenFile, ImportRefused
+from commonplace.wire.errors import ValidationError
 
 
 @pytest.mark.parametrize(
@@ -136,3 +143,83 @@ def test_a_file_with_a_field_of_its_own_in_every_line_fills_no_memory() -> None:
     finally:
         tracemalloc.stop()
     assert kept < 100_000
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, verb: str, *names: str, owner: Any = os) -> None:
+    """Paths of these names may not be read; whoever tests as root may read everything."""
+    real = getattr(owner, verb)
+
+    def guarded(path: Any, *given: Any, **named: Any) -> Any:
+        if Path(path).name in names:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return real(path, *given, **named)
+
+    monkeypatch.setattr(owner, verb, guarded)
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    for name in ("closed/a", "listed/b", "open/c", "tea", "secret"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.md").write_text(f"Note {name}")
+    return folder
+
+
+def test_what_of_a_folder_may_not_be_read_is_named_and_the_rest_is_imported(
+    subject: Subject, run: Any, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse(monkeypatch, "scandir", "closed")
+    refuse(monkeypatch, "lstat", "b.md", owner=Path)  # a folder whose names may be listed, and no more
+    refuse(monkeypatch, "open", "secret.md", owner=Path)
+    assert detect(notes) == "markdown"
+    with pytest.raises(ImportRefused) as refused:
+        run(import_source(subject.engine, WHO, notes, "markdown", Target("agent")))
+    assert run(subject.engine.agent_names(WHO)) == []
+    done = run(import_source(subject.engine, WHO, notes, "markdown", Target("agent"), skip_broken=True))
+    assert sorted(map(str, done.broken)) == sorted(refused.value.details["broken"])
+    assert sorted(map(str, done.broken)) == [
+        "closed: the folder cannot be read: Permission denied",
+        "listed/b.md: cannot be read: Permission denied",
+        "secret.md: cannot be read: Permission denied",
+    ]
+    kept = run(subject.engine.list(WHO, ("agent",), limit=10)).memories
+    assert sorted(memory.content for memory in kept) == ["Note open/c", "Note tea"]
+
+
+def test_a_folder_that_may_not_be_read_at_all_is_no_empty_one(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse(monkeypatch, "scandir", "notes")
+    with pytest.raises(ValidationError, match=r"^notes: notes: the folder cannot be read: Permission denied"):
+        detect(notes)
+
+
+def test_a_folder_of_which_nothing_may_be_read_is_not_called_of_no_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notes" / "closed").mkdir(parents=True)
+    refuse(monkeypatch, "scandir", "closed")
+    with pytest.raises(ValidationError, match=r"^notes: closed: the folder cannot be read: Permission denied"):
+        detect(tmp_path / "notes")
+
+
+def test_a_format_is_known_by_what_may_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(2):
+        (tmp_path / f"conversations-00{n}.json").write_text(json.dumps([chatgpt_conversation(n)]))
+    refuse(monkeypatch, "open", "conversations-000.json", owner=Path)
+    assert detect(tmp_path) == "chatgpt"
+    refuse(monkeypatch, "open", "conversations-001.json", owner=Path)
+    with pytest.raises(ValidationError, match=r"conversations-001\.json: cannot be read: Permission denied"):
+        detect(tmp_path)
+
+
+def test_a_note_that_is_moved_away_while_it_is_read_is_named(notes: Path) -> None:
+    source = Source(notes)
+    assert len(source.members) == 5
+    (notes / "tea.md").unlink()
+    items = list(importer("markdown").read(source))
+    assert [str(item) for item in items if isinstance(item, Broken)] == [
+        "tea.md: cannot be read: No such file or directory"
+    ]
+    assert len(items) == 5
+    assert source.size == sum(len(f"Note {name}") for name in ("closed/a", "listed/b", "open/c", "secret"))
+    assert source.changed_at("tea.md") is None

@@ -10,7 +10,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 #: Modules of this package that are no format.
-_SHARED = ("source", "json_stream", "front_matter")
+_SHARED = ("source", "json_files", "json_stream", "front_matter")
 
 
 def names() -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from commonplace.engine import Draft
-from commonplace.transfer.importers.json_stream import elements
+from commonplace.transfer.importers.json_files import elements_of_each
 from commonplace.transfer.importers.source import (
     Broken,
     Item,
@@ -42,19 +42,21 @@ _METADATA = (_HIDDEN, "attachments", "model_slug")
 
 def matches(source: Source) -> bool:
     files = source.named(_FILES) or (source.members if len(source.members) == 1 else [])
-    return any(b'"mapping"' in source.head(file) for file in files[:1])
+    return any(b'"mapping"' in head for head in source.heads(files))
 
 
 def read(source: Source) -> Iterator[Item]:
     files = source.named(_FILES) or [source.single()]
     yield from source.others(files)
-    for file in files:
-        with source.open(file) as lines:
-            for line, conversation in elements(lines, file):
-                if not isinstance(conversation, dict) or not isinstance(conversation.get("mapping"), dict):
-                    yield Broken(f"{file} line {line}", "is no conversation: it has no mapping")
-                    continue
-                yield from _conversation(source, conversation)
+    for found in elements_of_each(source, files):
+        if isinstance(found, Broken):
+            yield found
+            continue
+        where, conversation = found
+        if not isinstance(conversation, dict) or not isinstance(conversation.get("mapping"), dict):
+            yield Broken(where, "is no conversation: it has no mapping")
+            continue
+        yield from _conversation(source, conversation)
 
 
 def _conversation(source: Source, conversation: dict[str, Any]) -> Iterator[Item]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.engine import Draft
-from commonplace.transfer.importers.json_stream import elements
+from commonplace.transfer.importers.json_files import elements_of_each
 from commonplace.transfer.importers.source import (
     Broken,
     Item,
@@ -37,26 +37,27 @@ _MEMORIES = ("conversations_memory", "project_memories", "account_uuid")
 def matches(source: Source) -> bool:
     files = source.named(_FILES) or (source.members if len(source.members) == 1 else [])
     marks = (b'"chat_messages"', b'"conversations_memory"', b'"prompt_template"')
-    return any(mark in source.head(file) for file in files for mark in marks)
+    return any(mark in head for head in source.heads(files) for mark in marks)
 
 
 def read(source: Source) -> Iterator[Item]:
     files = source.named(_FILES) or [source.single()]
     yield from source.others(files)
-    for file in files:
-        with source.open(file) as lines:
-            for line, element in elements(lines, file):
-                where = f"{file} line {line}"
-                if not isinstance(element, dict):
-                    yield Broken(where, "is not an object")
-                elif isinstance(element.get("chat_messages"), list):
-                    yield from _conversation(source, element)
-                elif "conversations_memory" in element or "project_memories" in element:
-                    yield from _memories(source, element)
-                elif isinstance(element.get("docs"), list):
-                    yield from _project(source, element, where)
-                else:
-                    yield Broken(where, "is neither a conversation, nor a project, nor memories")
+    for found in elements_of_each(source, files):
+        if isinstance(found, Broken):
+            yield found
+            continue
+        where, element = found
+        if not isinstance(element, dict):
+            yield Broken(where, "is not an object")
+        elif isinstance(element.get("chat_messages"), list):
+            yield from _conversation(source, element)
+        elif "conversations_memory" in element or "project_memories" in element:
+            yield from _memories(source, element)
+        elif isinstance(element.get("docs"), list):
+            yield from _project(source, element, where)
+        else:
+            yield Broken(where, "is neither a conversation, nor a project, nor memories")
 
 
 def _conversation(source: Source, conversation: dict[str, Any]) -> Iterator[Item]:

@@ -23,6 +23,7 @@ from commonplace.transfer.importers.source import (
     text_of,
     texts_of,
 )
+from commonplace.transfer.report import BrokenFile
 from commonplace.wire.record import MAX_CONTENT_CHARS
 
 NAME, TITLE = "markdown", "Markdown notes (basic-memory, Obsidian)"
@@ -68,8 +69,11 @@ def _ids(source: Source, notes: list[str]) -> dict[str, str]:
 
 
 def _text(source: Source, member: str) -> str | Broken | LeftOut:
-    with source.open(member) as file:
-        data = file.read(4 * MAX_CONTENT_CHARS + 1)
+    try:
+        with source.open(member) as file:
+            data = file.read(4 * MAX_CONTENT_CHARS + 1)
+    except BrokenFile as stop:
+        return stop.broken
     if len(data) > 4 * MAX_CONTENT_CHARS:
         return LeftOut(member, f"it is longer than the {MAX_CONTENT_CHARS:,} characters of a memory")
     try:
@@ -86,8 +90,7 @@ def _note(source: Source, member: str, text: str, ids: dict[str, str]) -> Iterat
         yield LeftOut(member, "it has no text")
         return
     stem = member.rpartition("/")[2].rpartition(".")[0]
-    path = source.path / member if source.path.is_dir() else source.path
-    at = _time(fields, _CREATED) or round(path.stat().st_mtime * 1000)
+    at = _time(fields, _CREATED) or source.changed_at(member)
     linked = [ids.get(f"[[{name.strip().casefold()}]]") for name in _LINK.findall(body)]
     references = [id for id in dict.fromkeys(linked) if id and id != ids[member]][:_MAX_LINKS]
     lifted = _lifted(fields)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.engine import Draft
+from commonplace.transfer.importers.json_files import documents_by_line
 from commonplace.transfer.importers.source import (
     Broken,
     Item,
@@ -25,7 +26,6 @@ from commonplace.transfer.importers.source import (
     texts_of,
     with_unknown,
 )
-from commonplace.wire.strict_json import InvalidJson, decode
 
 NAME, TITLE = "server_memory", "MCP server-memory"
 #: What is read of each; the other fields are metadata.
@@ -41,22 +41,18 @@ def matches(source: Source) -> bool:
 
 
 def read(source: Source) -> Iterator[Item]:
-    with source.open(source.single()) as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                document = decode(line)
-            except InvalidJson as error:
-                yield Broken(f"line {number}", f"is {error}")
-                continue
-            kind = document.get("type") if isinstance(document, dict) else None
-            if kind == "entity" and text_of(document.get("name")):
-                yield from _entity(document)
-            elif kind == "relation" and all(text_of(document.get(each)) for each in ("from", "to", "relationType")):
-                yield from _relation(document)
-            else:
-                yield Broken(f"line {number}", "is neither an entity with a name nor a relation with both its ends")
+    for found in documents_by_line(source, source.single()):
+        if isinstance(found, Broken):
+            yield found
+            continue
+        where, document = found
+        kind = document.get("type") if isinstance(document, dict) else None
+        if kind == "entity" and text_of(document.get("name")):
+            yield from _entity(document)
+        elif kind == "relation" and all(text_of(document.get(each)) for each in ("from", "to", "relationType")):
+            yield from _relation(document)
+        else:
+            yield Broken(where, "is neither an entity with a name nor a relation with both its ends")
 
 
 def _entity(entity: dict[str, Any]) -> Iterator[Item]:

@@ -17,7 +17,6 @@ from typing import Any, BinaryIO
 from commonplace.engine import Draft
 from commonplace.transfer.report import Broken as Broken, BrokenFile as BrokenFile
 
-MAX_LINE_BYTES = 64 << 20
 _HEAD = 65_536
 _NAMES = 100  # of fields that are not read: a file may have one of its own in every line
 _SECONDS_BEFORE = 100_000_000_000  # smaller numbers are seconds: as milliseconds they would be of 1973
@@ -68,6 +67,7 @@ class Source:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.position = 0
+        self.unreadable: list[Broken] = []  # what of a folder could not be looked at, known once its members are
         self._unread: set[str] = set()
         self._fields: dict[str, dict[str, None]] = {}  # the first names of those that are not read
         self._more: set[str] = set()  # of what there are others
@@ -92,8 +92,21 @@ class Source:
             with self._archive() as archive:
                 return sum(info.file_size for info in archive.infolist() if info.filename not in self._unread)
         if self.path.is_dir():
-            return sum((self.path / member).lstat().st_size for member in self.members if member not in self._unread)
+            return sum(map(self._size_of, set(self.members).difference(self._unread)))
         return self.path.stat().st_size
+
+    def _size_of(self, member: str) -> int:
+        try:
+            return (self.path / member).lstat().st_size
+        except OSError:  # it is gone by now, or was moved: reading it says so
+            return 0
+
+    def changed_at(self, member: str) -> int | None:
+        """When a file was last written, in ms; None of one that is gone by now."""
+        try:
+            return round((self.path / member if self.path.is_dir() else self.path).stat().st_mtime * 1000)
+        except OSError:
+            return None
 
     def named(self, pattern: str) -> list[str]:
         """Members whose own name, without folders, matches."""
@@ -133,8 +146,12 @@ class Source:
     def open(self, member: str) -> Iterator[BinaryIO]:
         if not self.is_zip:
             path = self.path / member if self.path.is_dir() else self.path
-            with path.open("rb") as file:
-                yield _CountingFile(file, self, member)  # type: ignore[misc]
+            try:
+                opened = path.open("rb")
+            except OSError as error:
+                raise BrokenFile(label(member), _unreadable(error)) from error
+            with opened:
+                yield _CountingFile(opened, self, member)  # type: ignore[misc]
             return
         with self._archive() as archive:
             try:
@@ -156,20 +173,41 @@ class Source:
         self.position = 0
         return start
 
-    def _walk(self) -> Iterator[str]:
-        def refuse(error: OSError) -> None:
-            where = Path(error.filename or self.path)
-            named = where.relative_to(self.path).as_posix() if where.is_relative_to(self.path) else where.name
-            why = error.strerror or "unknown reason"
-            raise BrokenFile(label(named), f"the folder cannot be read, and so nothing beside it is: {why}")
+    def heads(self, members: list[str]) -> Iterator[bytes]:
+        """Of each that can be read; raises BrokenFile where none of them can."""
+        stopped, found = None, False
+        for member in members:
+            try:
+                start = self.head(member)
+            except BrokenFile as stop:
+                stopped = stop
+                continue
+            found = True
+            yield start
+        if stopped is not None and not found:
+            raise stopped
 
-        for folder, folders, files in os.walk(self.path, followlinks=False, onerror=refuse):
+    def _walk(self) -> Iterator[str]:
+        def note(error: OSError) -> None:
+            where = Path(error.filename or self.path)
+            if where == self.path:
+                raise BrokenFile(label(self.path.name), f"the folder {_unreadable(error)}") from error
+            self.unreadable.append(Broken(self._named(where), f"the folder {_unreadable(error)}"))
+
+        for folder, folders, files in os.walk(self.path, followlinks=False, onerror=note):
             # What a tool keeps for itself, such as .git or .obsidian, holds no notes.
             folders[:] = sorted(name for name in folders if not name.startswith("."))
-            for name in files:
-                path = Path(folder, name)
-                if not name.startswith(".") and not path.is_symlink() and path.is_file():
+            for path in (Path(folder, name) for name in files if not name.startswith(".")):
+                try:
+                    is_member = not path.is_symlink() and path.is_file()
+                except OSError as error:  # in a folder whose names may be listed, and no more
+                    self.unreadable.append(Broken(self._named(path), _unreadable(error)))
+                    continue
+                if is_member:
                     yield path.relative_to(self.path).as_posix()
+
+    def _named(self, path: Path) -> str:
+        return label(path.relative_to(self.path).as_posix() if path.is_relative_to(self.path) else path.name)
 
 
 class _CountingFile:
@@ -181,24 +219,22 @@ class _CountingFile:
     def read(self, size: int = -1) -> bytes:
         return self._counted(lambda: self._file.read(size))
 
-    def __iter__(self) -> Iterator[bytes]:
-        number = 0
-        while line := self._counted(lambda: self._file.readline(MAX_LINE_BYTES + 1)):
-            number += 1
-            if len(line) > MAX_LINE_BYTES:  # an archive of kilobytes may hold one that no memory is large enough for
-                raise BrokenFile(
-                    f"{label(self._member)} line {number}",
-                    f"is longer than {MAX_LINE_BYTES >> 20} MB, and what follows it is not read; split it",
-                )
-            yield line
+    def readline(self, size: int = -1) -> bytes:
+        return self._counted(lambda: self._file.readline(size))
 
     def _counted(self, read: Callable[[], bytes]) -> bytes:
         try:
             data = read()
         except _DAMAGES as error:
             raise _damaged(self._member, error) from error
+        except OSError as error:
+            raise BrokenFile(label(self._member), _unreadable(error)) from error
         self._source.position += len(data)
         return data
+
+
+def _unreadable(error: OSError) -> str:
+    return f"cannot be read: {error.strerror or 'unknown reason'}"
 
 
 def _damaged(member: str, error: Exception) -> BrokenFile:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.dialects.trusty.records import to_draft
+from commonplace.transfer.importers.json_files import documents_by_line
 from commonplace.transfer.importers.json_stream import elements
 from commonplace.transfer.importers.source import (
     Broken,
@@ -28,7 +29,6 @@ from commonplace.transfer.importers.source import (
     texts_of,
     with_unknown,
 )
-from commonplace.wire.strict_json import InvalidJson, decode
 
 NAME, TITLE = "trusty", "trusty-memory (its export, or drawers and facts of its server)"
 _VERSION = 1
@@ -55,17 +55,17 @@ def matches(source: Source) -> bool:
 def read(source: Source) -> Iterator[Item]:
     member = source.single()
     is_list = source.head(member).lstrip().startswith(b"[")
-    with source.open(member) as lines:
-        if is_list:
-            for number, element in elements(lines):
+    if is_list:
+        with source.open(member) as file:
+            for number, element in elements(file):
                 yield from _items(source, element, f"line {number}")
-            return
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                try:
-                    yield from _items(source, decode(line), f"line {number}")
-                except InvalidJson as error:
-                    yield Broken(f"line {number}", f"is {error}")
+        return
+    for found in documents_by_line(source, member):
+        if isinstance(found, Broken):
+            yield found
+        else:
+            where, document = found
+            yield from _items(source, document, where)
 
 
 def _items(source: Source, element: Any, where: str) -> Iterator[Item]:
