@@ -100,6 +100,21 @@ def test_a_dry_run_refuses_what_the_run_refuses(tmp_path: Path, target: str) -> 
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="no folder here takes no file from anybody")
+@pytest.mark.parametrize("target", ["sqlite:///proc/x.db", "/proc/x", "sqlite-vec:///proc/x/y/z.db"])
+def test_a_folder_that_takes_no_file_is_refused_by_both(empty_store: Path, target: str) -> None:
+    """Root may write there by its rights, and yet cannot."""
+    said = [_refusal(empty_store, target, dry_run=dry_run) for dry_run in (True, False)]
+    assert all(fault is not None and "/proc cannot be written" in fault.message for fault in said), said
+
+
+def test_a_dry_run_tries_a_folder_and_leaves_it_as_it_was(tmp_path: Path, empty_store: Path) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    for target in ("new", "new/within/it"):
+        assert _refusal(empty_store, str(tmp_path / target), dry_run=True) is None
+        assert sorted(tmp_path.rglob("*")) == before
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
 def test_a_folder_that_cannot_be_written_is_refused_by_both(tmp_path: Path, empty_store: Path) -> None:
     (tmp_path / "closed").mkdir(mode=0o555)

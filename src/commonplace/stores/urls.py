@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -50,6 +51,7 @@ STORE_NAME_RULE = "letters, digits, dots, dashes and underscores, at most 64, th
 #: Those that name a server, with who logs in and their password before its name.
 _SERVERS = (*(*DATABASE_SCHEMES, MEM0_IN_DATABASE), *("memorywire+http", "memorywire+https", "letta", "letta+https"))
 ENCODED = "/ ? # % @ and spaces in a user name or password must be percent-encoded, such as %2F for /"
+_TRIAL = ".commonplace-"
 _ELSEWHERE = "name a place where a file can be written"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*\Z")
 _LOGIN = r"(?:[^\s/?#%@]|%(?!00)[0-9A-Fa-f]{2})*@"
@@ -248,7 +250,7 @@ def names_empty_file(url: str) -> bool:
 
 
 def require_creatable_file(url: str) -> None:
-    """Refuse a file in which no store could be begun; nothing is made."""
+    """Refuse a file in which no store could be begun; nothing that is made for this stays."""
     database = database_file(url)
     if database is None:
         scheme = url.partition("://")[0]
@@ -258,8 +260,29 @@ def require_creatable_file(url: str) -> None:
         place = place.parent
     if place != real and not place.is_dir():
         raise OperatorActionRequired(f"no store can be begun at {database}: {place} is not a folder", hint=_ELSEWHERE)
-    if not os.access(place, os.W_OK if place == real else os.W_OK | os.X_OK):
-        raise OperatorActionRequired(f"no store can be begun at {database}: {place} cannot be written", hint=_ELSEWHERE)
+    if place == real and not os.access(place, os.W_OK):
+        raise _unwritable(database, place, "Permission denied")
+    folder = real.parent if place == real else place
+    try:
+        _make_and_remove(folder, within=folder != real.parent)
+    except OSError as error:
+        raise _unwritable(database, folder, error.strerror or "unknown reason") from error
+
+
+def _make_and_remove(folder: Path, *, within: bool) -> None:
+    """A file in it, or in a folder in it: rights alone do not tell, as root has them in file systems that take none."""
+    if within:
+        with tempfile.TemporaryDirectory(prefix=_TRIAL, dir=folder) as made:
+            _make_and_remove(Path(made), within=False)
+    else:
+        handle, path = tempfile.mkstemp(prefix=_TRIAL, dir=folder)
+        os.close(handle)
+        os.unlink(path)
+
+
+def _unwritable(database: Path, place: Path, why: str) -> OperatorActionRequired:
+    said = f"no store can be begun at {database}: {place} cannot be written ({why})"
+    return OperatorActionRequired(said, hint=_ELSEWHERE)
 
 
 def is_ephemeral(url: str) -> bool:
