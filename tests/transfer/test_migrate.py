@@ -59,15 +59,17 @@ REFUSED = {
     "sqlite://:memory:": "is gone when the command ends",
     "memory://": "is gone when the command ends",
     "{}/file/there": "{}/file is not a folder",
-    "{}/file": "{}/file is not a folder",
+    "{}/file": "is not an SQLite database",
     "sqlite://{}/file/x/y.db": "{}/file is not a folder",
     "sqlite-vec://{}/file/y.db": "{}/file is not a folder",
     "sqlite://{}/file": "is not an SQLite database",
     "sqlite://{}": "is a folder",
     "sqlite://{}/x.db?cache=1": "'cache' is no setting of sqlite://",
     "{}/full": "the target is not empty",
+    "{}/full/commonplace.db": "the target is not empty",
     "{}/source": "name the same store",
     "{}/link": "name the same store",
+    "{}/hard.db": "name the same store",
     "{}/full/../source": "name the same store",
     "sqlite-vec://{}/link/commonplace.db": "name the same store",
     "sqlite:///{}/source/commonplace.db": "name the same store",
@@ -143,6 +145,25 @@ def test_a_dry_run_leaves_an_empty_file_empty(tmp_path: Path, empty_store: Path)
     assert (tmp_path / "new.db").read_bytes() == b""
     assert _refusal(empty_store, f"sqlite://{tmp_path}/new.db", dry_run=False) is None
     assert (tmp_path / "new.db").read_bytes() != b""
+
+
+def test_the_file_of_a_store_names_it_as_its_folder_does(
+    tmp_path: Path, empty_store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(empty_store)
+    (tmp_path / "new.db").touch()
+    for given in ("commonplace.db", "./commonplace.db", str(empty_store / "commonplace.db")):
+        assert store_url(given) == store_url(str(empty_store)) == f"sqlite://{empty_store}/commonplace.db"
+    assert _refusal(empty_store / "commonplace.db", f"{tmp_path}/new.db", dry_run=False) is None
+    assert (tmp_path / "new.db").stat().st_size > 0
+
+
+@pytest.mark.parametrize("given", ["~nobody-of-this-name/x", "x" * 5000])
+@pytest.mark.parametrize("option", ["from", "to"])
+def test_what_no_path_can_be_is_refused_in_words(option: str, given: str) -> None:
+    with pytest.raises(ValidationError, match=f"--{option} names no store: ") as refused:
+        store_url(given, option)
+    assert refused.value.details["field"] == option
 
 
 def test_both_ends_the_same(tmp_path: Path) -> None:

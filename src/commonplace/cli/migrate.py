@@ -24,9 +24,9 @@ commands = Commands()
 @commands.add("migrate", existing=False, unused="a migration carries every agent")
 def migrate(
     run: Session,
-    target: Annotated[str, option("--to URL", "An empty store: a URL, or a folder.")],
+    target: Annotated[str, option("--to URL", "An empty store: a URL, a folder, or a file that is there.")],
     source: Annotated[
-        str | None, option("--from URL", "The store that is moved: a URL, or the folder it is in.")
+        str | None, option("--from URL", "The store that is moved: a URL, its file, or the folder it is in.")
     ] = None,
     set_aside: Annotated[
         bool, option("--set-aside", "Of a migration that cannot go on: set aside what --to has of it, whole.")

@@ -27,13 +27,26 @@ _COPIES_INSTEAD = {
 
 
 def store_url(given: str, option: str = "to") -> str:
-    """A store's URL; a folder stands for the embedded store in it."""
+    """A store's URL; a folder stands for the embedded store in it, and a file that is there for the one it is."""
     if not given.strip():  # of an unset variable in a script: it must not mean where the shell happens to be
         raise ValidationError(f"--{option} names no store; give a URL or a folder", field=option)
     scheme, _, rest = given.partition("/")[0].partition(":")
     # One that lacks its slashes is refused as a URL: as a folder it would be made, with a password in its name.
     broken = scheme in plugins.BUILT_IN or "@" in rest
-    return given if "://" in given or broken else file_url("sqlite", Path(given).expanduser() / DATABASE)
+    if "://" in given or broken:
+        return given
+    try:
+        path = Path(given).expanduser().absolute()
+        database = path if path.is_file() else path / DATABASE
+    except RuntimeError:
+        raise _no_store(option, "there is no home folder of that user") from None
+    except OSError as error:
+        raise _no_store(option, error.strerror or "it cannot be read") from None
+    return file_url("sqlite", database)
+
+
+def _no_store(option: str, why: str) -> ValidationError:
+    return ValidationError(f"--{option} names no store: {why}", field=option)
 
 
 def _scheme(url: str) -> str:
