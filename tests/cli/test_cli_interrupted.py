@@ -144,7 +144,12 @@ def test_a_migration_goes_on_where_it_was(
 
 
 def test_whoever_is_asked_may_stop_a_migration(
-    cli: Cli, filled: None, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli,
+    filled: None,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The first Ctrl-C is heard: while it asks nothing else listens for it."""
 
@@ -161,6 +166,10 @@ def test_whoever_is_asked_may_stop_a_migration(
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stdin", Pressed())
     assert main(("migrate", "--from", str(data), "--to", str(tmp_path / "there"))) == 130
+    asked, said = capsys.readouterr().err.splitlines()
+    assert asked.startswith(f"copy {COUNT} memories, ")
+    assert asked.endswith("? [y/N] ")
+    assert said == "stopped: nothing was copied, and the source is as it was"
     assert not (tmp_path / "there").exists()
 
 
