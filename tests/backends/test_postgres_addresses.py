@@ -15,7 +15,9 @@ from commonplace.wire.errors import OperatorActionRequired, ValidationError
     [
         ("postgresql://", "it names no database"),
         ("postgresql://127.0.0.1:5432", "it names no database"),
-        ("postgresql://127.0.0.1:none/x", "its port is no number"),
+        ("postgresql://127.0.0.1/x?port=none", "its port is no number from 1 to 65535"),
+        ("postgresql://127.0.0.1/x?port=65536", "its port is no number from 1 to 65535"),
+        ("postgresql://one,two/x?port=5432,0", "its port is no number from 1 to 65535"),
         (
             "postgresql://127.0.0.1/x?colour=blue",
             "'colour' is no parameter; there are schema, pool, reads and those of libpq",

@@ -576,3 +576,24 @@ def test_a_token_that_is_not_taken_is_said_with_its_store_and_its_variable(
             assert (resynced.code, resynced.out) == (2, "")
             assert f"the store other: it refused: unauthenticated; {then}" in resynced.err
             assert f"other: it refused: unauthenticated; {then}" in cli("recall", "tea").err
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "none"])
+@pytest.mark.parametrize("scheme", ["postgresql", "memorywire+http"])
+def test_a_port_that_is_none_is_the_users_mistake_in_every_command(
+    cli: Any, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str, port: str
+) -> None:
+    """As docs/cli.md has it: 2 is a server that is not there."""
+    assert cli("remember", "Alice drinks tea").code == 0
+    url, own = f"{scheme}://127.0.0.1:{port}/x", f"sqlite://{data}/commonplace.db"
+    given = [("serve", "--port", "0", "--store", own, "--store", url), ("conformance", "--store", url)]
+    if scheme == "postgresql":  # the other is no end of a migration
+        given += [("serve", "--port", "0", "--store", url)]
+        given += [("migrate", "--from", own, "--to", url, "--dry-run"), ("migrate", "--to", url, "--set-aside")]
+        given += [("migrate", "--from", url, "--to", str(tmp_path / "new"), "--dry-run")]
+    said = [cli(*each) for each in given]
+    monkeypatch.setenv("COMMONPLACE_STORES", f"{own} {url}")
+    said += [cli(*each) for each in (("stores",), ("stores", "resync", "postgresql"), ("status",), ("remember", "x"))]
+    for each in said:
+        assert each.code == 1, each
+        assert "its port is no number from 1 to 65535" in each.err, each

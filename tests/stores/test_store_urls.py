@@ -217,3 +217,29 @@ def test_no_password_is_shown(url: str, shown: str) -> None:
 def test_a_url_that_can_be_read_is_not_refused_for_its_characters(url: str) -> None:
     split_options(url)
     parse_store_url(url)
+
+
+_SERVED = ("postgresql", "postgres", "pgvector", "memorywire+http", "memorywire+https", "letta", "letta+https")
+
+
+@pytest.mark.parametrize("place", ["{}", "{}/x", "alice:secret@{}/x", "one:5432,{}/x", "{}?timeout=3"])
+@pytest.mark.parametrize("port", ["0", "65536", "none", "-1", "+1", "５", "1" * 5000])
+@pytest.mark.parametrize("host", ["h", "127.0.0.1", "[::1]"])
+@pytest.mark.parametrize("scheme", _SERVED)
+def test_a_port_that_is_none_is_refused_before_anything_is_opened(
+    scheme: str, host: str, port: str, place: str
+) -> None:
+    """A store for copies with such a one was tried again for ever."""
+    with pytest.raises(ValidationError) as refused:
+        plugins.opener(f"{scheme}://{place.format(f'{host}:{port}')}")
+    message = refused.value.message
+    assert "secret" not in message
+    assert "cannot be read" in message
+
+
+@pytest.mark.parametrize(
+    "place", ["h", "h:1/x", "h:65535/x", "[::1]:5432/x", "[::1]/x", "alice:0@h:5432/x", "a:1,b/x", "h:/x"]
+)
+@pytest.mark.parametrize("scheme", _SERVED)
+def test_a_port_that_is_one_is_taken(scheme: str, place: str) -> None:
+    assert plugins.opener(f"{scheme}://{place}")

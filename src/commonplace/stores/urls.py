@@ -51,6 +51,8 @@ STORE_NAME_RULE = "letters, digits, dots, dashes and underscores, at most 64, th
 #: Those that name a server, with who logs in and their password before its name.
 _SERVERS = (*(*DATABASE_SCHEMES, MEM0_IN_DATABASE), *("memorywire+http", "memorywire+https", "letta", "letta+https"))
 ENCODED = "/ ? # % @ and spaces in a user name or password must be percent-encoded, such as %2F for /"
+_LAST_PORT = 65535
+NO_PORT = f"its port is no number from 1 to {_LAST_PORT}"
 _TRIAL = ".commonplace-"
 _ELSEWHERE = "name a place where a file can be written"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*\Z")
@@ -105,6 +107,27 @@ def check_login(url: str) -> None:
         raise ValidationError(f"the URL of the {scheme}:// store cannot be read", hint=ENCODED, field="stores")
 
 
+def _check_ports(url: str) -> None:
+    """Refuse one whose port is none: opening it would fail as if its server were away, and be tried again for ever.
+    It is not quoted, as it may be what a password begins with."""
+    scheme, _, place = url.partition("://")
+    if scheme not in _SERVERS:
+        return
+    login_free = re.split("[/?#]", place, maxsplit=1)[0].rpartition("@")[2]
+    for host in login_free.split(","):
+        if "[" in host and "]" not in host:
+            continue  # no address either, which opening it says
+        port = host.rpartition("]")[2].partition(":")[2]
+        if port and not is_port(port):
+            raise ValidationError(
+                f"the URL of the {scheme}:// store cannot be read: {NO_PORT}", hint=ENCODED, field="stores"
+            )
+
+
+def is_port(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= len(str(_LAST_PORT)) and 0 < int(text) <= _LAST_PORT
+
+
 def parse_store_url(url: str) -> StoreUrl:
     check_login(url)
     address, query = _divide(url)
@@ -131,6 +154,7 @@ def parse_store_url(url: str) -> StoreUrl:
 def split_options(url: str) -> tuple[str, dict[str, str]]:
     """A store's URL without its options, and these; one that the store does not know is the user's mistake."""
     check_login(url)
+    _check_ports(url)
     scheme = url.partition("://")[0]
     address, query = _divide(url)
     given = dict(parse_qsl(query, keep_blank_values=True))

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from commonplace.stores.urls import ENCODED, check_login
+from commonplace.stores.urls import ENCODED, NO_PORT, check_login, is_port
 from commonplace.wire.errors import ValidationError
 
 SCHEMA, POOL = "commonplace", 8
@@ -95,8 +95,8 @@ def parse_address(url: str) -> Address:
         raise _wrong("it cannot be read") from None
     if not given.get("dbname"):
         raise _wrong("it names no database")
-    if not all(port.isdecimal() for port in str(given.get("port") or "5432").split(",") if port):
-        raise _wrong("its port is no number")
+    if not all(map(is_port, filter(None, str(given.get("port") or "").split(",")))):
+        raise _wrong(NO_PORT)
     schema, pool, reads = ours.get("schema", SCHEMA), ours.get("pool", str(POOL)), ours.get("reads", "primary")
     if not _NAME.fullmatch(schema) or schema.startswith("pg_"):
         raise _wrong("schema must be a plain name of small letters, digits and _")
