@@ -22,14 +22,14 @@ def select_stores(
     (`is_named`) means its store, and not one elsewhere that a variable names for every folder."""
     if flags:
         return flags, True
-    own = tuple(_within(folder, url) for url in file)
+    own = tuple(_resolve_in(folder, url) for url in file)
     if not variables:
         return own, True
     is_used = not is_named or is_same(variables[0], own[0] if own else embedded, folder)
     return (variables if is_used else own), is_used
 
 
-def _within(folder: Path, url: str) -> str:
+def _resolve_in(folder: Path, url: str) -> str:
     """A path in the file of a folder begins at that folder, wherever a command is run."""
     scheme, _, place = url.partition("://")
     if scheme not in FILE_SCHEMES or not place or place[0] in "/~" or is_ephemeral(parse_store_url(url).url):

@@ -156,7 +156,7 @@ class Replica:
             return await verb(await self._opened())
 
         try:
-            return await _within(limit, asked())
+            return await _with_timeout(limit, asked())
         except TimeoutError:
             if self._store is None:
                 raise StoreUnreachable(f"it is still starting after {limit:g} s") from None
@@ -310,7 +310,7 @@ async def delete_copies(store: Store, tenant: str, owners: Mapping[str, str]) ->
         await store.delete(tenant, list(owners))
 
 
-async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+async def _with_timeout(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     """As asyncio.timeout, for code of others: what does not end when it is cancelled is left to itself, and that it
     cancels itself is its failure, not ours."""
     task = asyncio.get_running_loop().create_task(work)
