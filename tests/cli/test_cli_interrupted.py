@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
 import signal
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -243,3 +245,26 @@ def test_a_real_process_that_is_interrupted_ends_with_the_sentence(filled: None,
     )
     assert done.returncode == 130
     assert "run the same command again" in _one_sentence(done.stderr)
+
+
+@pytest.mark.parametrize(("before", "at"), [("__init__", 1), ("run", 1), ("run", 2)])
+@pytest.mark.parametrize("command", [["export"], ["import", "FILE"], ["recall", "tea"], ["list"], ["status"]])
+def test_work_that_was_not_begun_says_nothing_of_itself(
+    cli: Cli, filled: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], before: str, at: int
+) -> None:
+    file = tmp_path / "some.json"
+    file.write_text(json.dumps([{"id": "1", "memory": "Alice drinks tea"}]))
+    real, calls = getattr(asyncio.Runner, before), [0]
+
+    def press(*args: Any, **kwargs: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == at:
+            signal.raise_signal(signal.SIGINT)
+        return real(*args, **kwargs)
+
+    with warnings.catch_warnings(record=True) as said, monkeypatch.context() as patch:
+        warnings.simplefilter("always")
+        patch.setattr(asyncio.Runner, before, press)
+        ended = cli(*[str(file) if word == "FILE" else word for word in command])
+    assert ended.code == 130
+    assert [str(each.message) for each in said] == []

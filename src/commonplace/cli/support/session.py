@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 import re
@@ -93,14 +94,23 @@ class Session:
     def __call__(self, work: Coroutine[Any, Any, T], *, endless: bool = False) -> T:
         """`endless` work shows no bar, however long it takes. Nor does what is within another bar: that one knows how
         far it is."""
-        from commonplace.cli.support.progress import ProgressBar, is_begun
+        try:
+            from commonplace.cli.support.progress import ProgressBar, is_begun
 
-        self._asked = True
+            self._asked = True
+            if endless or is_begun() or not sys.stderr.isatty():
+                return self._wait(work)
+            with ProgressBar("working"):
+                return self._wait(work)
+        finally:
+            _close_unstarted(work)
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         reported = self._reported(work) if "memory" in self.__dict__ else work
-        if endless or is_begun() or not sys.stderr.isatty():
+        try:
             return self._runner.run(reported)
-        with ProgressBar("working"):
-            return self._runner.run(reported)
+        finally:
+            _close_unstarted(reported)
 
     async def _reported(self, work: Coroutine[Any, Any, T]) -> T:
         """Notes what stores beside the primary made of it: whichever command it is, its answer says so."""
@@ -122,7 +132,11 @@ class Session:
     def __exit__(self, *error: object) -> None:
         try:
             if "memory" in self.__dict__:
-                self._runner.run(self.memory.close())
+                runner, closing = self._runner, self.memory.close()
+                try:
+                    runner.run(closing)
+                finally:
+                    _close_unstarted(closing)
         finally:
             if "_runner" in self.__dict__:  # also where there was no store to open
                 self._runner.close()
@@ -168,6 +182,12 @@ class Session:
             shown = ", ".join(found[:3]) + (", …" if len(found) > 3 else "")
             raise Conflict(f"{ref} could be {len(found)} memories ({shown}); give more of the id")
         return found[0] if found else ref
+
+
+def _close_unstarted(work: Coroutine[Any, Any, Any]) -> None:
+    """Of what Ctrl-C kept from being begun, Python would say on stderr that it was never awaited."""
+    if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
+        work.close()
 
 
 def _require_store(url: str) -> None:
