@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from command_tree import LEAVES
 
 HALF, LONG = "a\udc80b", "n" * 300
 ODD = {
@@ -95,3 +98,18 @@ def test_a_word_that_a_list_does_not_know_is_refused(cli, remember, args: tuple[
     remember("a fact")
     refused = cli(*args, "bogus")
     assert (refused.code, "bogus" in refused.err) == (1, True), refused
+
+
+def _means_an_agent(path: str) -> bool:
+    return any("--agent" in p.opts and not p.help.startswith("Not used") for p in LEAVES[path].params)
+
+
+@pytest.mark.parametrize("path", [path for path in LEAVES if _means_an_agent(path)])
+def test_an_agent_without_a_name_is_refused_before_anything_is_read(cli, data: Path, path: str) -> None:
+    """As of an unset variable in a script."""
+    needed = [p for p in LEAVES[path].params if p.required]
+    words = [word for p in needed for word in ([p.opts[0], "x"] if p.param_type_name == "option" else ["no-such-file"])]
+    refused = cli(*path.split(), *words, "--agent", "")
+    assert (refused.code, refused.out) == (1, "")
+    assert "--agent names no agent" in refused.err
+    assert not data.exists()

@@ -57,7 +57,14 @@ def _offer_agents(ctx: Any, incomplete: str) -> list[str]:
 
 def agent_option(help: str) -> Any:
     """--agent, for which the shell offers those that there are."""
-    return option("--agent NAME", help, autocompletion=_offer_agents)
+    return option("--agent NAME", help, autocompletion=_offer_agents, parser=_agent_name)
+
+
+def _agent_name(text: str) -> str:
+    # An unset variable in a script must not mean an agent that nobody can write as.
+    if not text:
+        raise ValidationError("--agent names no agent; give one, or leave --agent out", field="agent_id")
+    return text
 
 
 #: The help of --agent, but where a command gives it a meaning of its own.
