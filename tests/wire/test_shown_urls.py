@@ -67,3 +67,8 @@ def test_a_key_in_place_of_its_variables_name_is_not_quoted() -> None:
         with pytest.raises(Unavailable) as refused:
             ModelEndpoint("http://127.0.0.1:1", "the judge", named, 1).post({}, 1.0)
         assert refused.value.message == f"the judge: the environment variable {quoted}, which `key` names, is not set"
+
+
+@pytest.mark.parametrize("url", ["sqlite://:memory:", "sqlite-vec://:memory:"])
+def test_a_store_in_memory_is_shown_as_it_is_called(url: str) -> None:
+    assert shown_url(url) == url

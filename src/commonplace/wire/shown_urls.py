@@ -24,6 +24,8 @@ def shown_url(url: str, known: Collection[str] | None = None) -> str:
     """Without who logs in with what, and without what is secret among its parameters: those that are called so, or,
     where `known` says which there are, all others. `key` of these and what ends in `_env` name a variable."""
     scheme, slashes, place = url.partition("://")
+    if place == ":memory:":  # SQLite's name of a place that holds no file
+        return url
     if not slashes or not _SCHEME.match(scheme):
         scheme, slashes, place = "", "", url
     address, _, query = place.partition("?")
