@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from commonplace.cli.support.progress import ProgressBar
+from commonplace.engine import Engine
 from commonplace.engine.transfer import migration
-from commonplace.transfer import import_file
+from commonplace.transfer import import_file, import_source
 
 Cli = Callable[..., Any]
 COUNT = 9
@@ -85,6 +86,30 @@ def test_an_import_keeps_what_it_has_and_goes_on(
     assert 0 < kept < COUNT
     done = cli("import", str(file), "--data", there, "--json").json["files"][0]
     assert (done["written"], done["known"]) == ({"memory": COUNT - kept}, {"memory": kept})
+
+
+@pytest.mark.parametrize("document", [dict, list])
+def test_of_one_document_it_is_said_how_much_of_it_is_here(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, document: type
+) -> None:
+    """Reading it is done at once, and most of the time goes by afterwards."""
+    file, there, real = tmp_path / "some.json", str(tmp_path / "there"), Engine.remember_many
+    listed = [{"id": str(n), "memory": f"Alice knows {n} songs"} for n in range(COUNT)]
+    file.write_text(json.dumps({"results": listed} if document is dict else listed))
+    monkeypatch.setattr(import_source, "_BATCH", 3)
+    calls = [0]
+
+    async def pressed(*args: Any, **kwargs: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 2:
+            signal.raise_signal(signal.SIGINT)
+        return await real(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "remember_many", pressed)
+        stopped = cli("import", str(file), "--data", there)
+    assert f"at about 33 % of {file}" in _one_sentence(stopped.err)
+    assert len(cli("list", "--data", there, "--json").json["memories"]) == 3
 
 
 def test_of_several_files_those_before_the_stopped_one_are_named(

@@ -103,7 +103,9 @@ async def import_source(
     """Read all of it first; then take in all, or with `skip_broken` what of it is right."""
     reader = _SourceReader(format, path, ImportReport(_option(format), dry_run, hide=engine.redactor.shown))
     found = taken = False
+    total = 0
     for item in reader.items():
+        total += 1
         taken = taken or not isinstance(item, LeftOut)
         found = found or taken or not (isinstance(item, LeftOut) and item.is_incidental)
     if reader.report.broken_count or not taken:
@@ -117,7 +119,7 @@ async def import_source(
         raise ImportRefused(path.name, reader.report)
     reader = _SourceReader(format, path, ImportReport(_option(format), dry_run, hide=engine.redactor.shown))
     writer = _Writer(engine, who, format, target, reader.report, dry_run)
-    for item in reader.items():
+    for number, item in enumerate(reader.items(), start=1):
         match item:
             case SourceMemory():
                 await writer.add(item)
@@ -126,8 +128,11 @@ async def import_source(
             case LeftOut():
                 reader.report.left_out.add(item.reason, item.what)
         if progress is not None:
-            progress(reader.source.position, reader.source.size)
+            # Not of bytes: a document is read at once, and most of the time goes by afterwards.
+            progress(number - writer.waiting, total)
     await writer.flush()
+    if progress is not None:
+        progress(total, total)
     return reader.report
 
 
@@ -181,6 +186,11 @@ class _Writer:
         self._chars += len(draft.content)
         if len(self._batch) >= _BATCH or self._chars >= _BATCH_CHARS:
             await self.flush()
+
+    @property
+    def waiting(self) -> int:
+        """How many were added and not written."""
+        return len(self._batch)
 
     async def flush(self) -> None:
         batch, self._batch, self._chars = self._batch, [], 0
