@@ -503,3 +503,11 @@ def test_memories_that_were_merged_one_way_and_then_the_other_come_along(
     data = run(exported(subject))
     assert wait(import_export(other.engine, WHO, save(data))).written["memory"] == 2
     assert wait(exported(other)) == data
+
+
+def test_the_mark_that_windows_puts_before_utf_8_changes_no_hash(
+    filled: Subject, run: Any, elsewhere: Elsewhere, save: Save
+) -> None:
+    other, wait = elsewhere
+    report = wait(import_export(other.engine, WHO, save(b"\xef\xbb\xbf" + run(exported(filled)))))
+    assert (report.written["memory"], report.broken_count) == (3, 0)

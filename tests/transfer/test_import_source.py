@@ -635,3 +635,58 @@ def test_what_is_left_out_for_its_secret_is_named_without_it(subject: Subject, r
     shown = json.dumps(report.document())
     assert report.left_out.counts
     assert secret not in shown
+
+
+#: A file of text of each format, without what marks its encoding.
+TEXTS = {
+    "mem0": '[{"id": "1", "memory": "Alice drinks tea"}]',
+    "mem0 of one object": '{"results": [{"id": "1", "memory": "Alice drinks tea"}]}',
+    "server_memory": '{"type": "entity", "name": "Alice", "entityType": "person", "observations": ["drinks tea"]}\n',
+    "trusty": '{"drawer_id": "1", "content": "Alice drinks tea", "drawer_type": "note"}\n',
+    "chatgpt": json.dumps([chatgpt_conversation(1)]),
+    "claude": json.dumps([{"uuid": "1", "name": "tea", "chat_messages": [
+        {"uuid": "2", "sender": "human", "text": "Alice drinks tea"}]}]),
+    "markdown": "---\ntitle: Tea\n---\nAlice drinks tea.\n",
+}  # fmt: skip
+
+
+def _text_file(folder: Path, kind: str, encoding: str) -> Path:
+    path = folder / ("notes.md" if kind == "markdown" else "some.json")
+    path.write_text(TEXTS[kind], encoding)
+    return path
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_the_mark_that_windows_puts_before_utf_8_is_no_part_of_a_file(
+    kind: str, subject: Subject, run: Any, tmp_path: Path
+) -> None:
+    path = _text_file(tmp_path, kind, "utf-8-sig")
+    assert detect(path) == kind.partition(" ")[0]
+    assert run(import_source(subject.engine, WHO, path, detect(path), HOME)).written["memory"] >= 1
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_of_utf_16_it_is_said_how_it_is_to_be_saved(kind: str, subject: Subject, run: Any, tmp_path: Path) -> None:
+    path = _text_file(tmp_path, kind, "utf-16")
+    said = rf"^{path.name}: is UTF-16 text; save it as UTF-8"
+    with pytest.raises(ValidationError, match=said):
+        detect(path)
+    with pytest.raises(ImportRefused, match=said):
+        run(import_source(subject.engine, WHO, path, kind.partition(" ")[0], HOME))
+
+
+def test_an_archive_of_which_a_part_is_missing_is_said_to_be_damaged(
+    subject: Subject, run: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "cut.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("conversations.json", json.dumps([chatgpt_conversation(1)]))
+    path.write_bytes(path.read_bytes()[:300])
+    said = r"^cut\.zip: the archive is damaged, or a part of it is missing; fetch it again"
+    with pytest.raises(ValidationError, match=said):
+        detect(path)
+    with pytest.raises(ImportRefused, match=said):
+        run(import_source(subject.engine, WHO, path, "chatgpt", HOME))
+    report = run(import_source(subject.engine, WHO, path, "chatgpt", HOME, skip_broken=True))
+    assert re.match(said, str(report.broken[0]))
+    assert report.broken_count == 1

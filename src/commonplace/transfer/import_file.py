@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import hashlib
 import io
 import shutil
@@ -47,6 +48,8 @@ class ExportReader:
         digest, lines, counts = hashlib.sha256(), 0, Counter[str]()
         ended = False
         self._file.seek(0)
+        if self._file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:  # which Windows puts there; the hash is without it
+            self._file.seek(0)
         read = bounded_lines(self._file, _LONGEST, allowed=self._is_whole, passed=self._pass_over)
         for number, line in enumerate(read, start=1):
             self.position += len(line or b"")

@@ -33,6 +33,11 @@ class BrokenFile(Exception):
         self.broken = Broken(where, reason)
 
 
+def of_file(name: str, said: str) -> str:
+    """With the file's name before it, once: where a file is one document its places begin with that."""
+    return said if said.startswith((f"{name}:", f"{name} ")) else f"{name}: {said}"
+
+
 @dataclass(slots=True)
 class Reasons:
     """How often something was left out for each reason, and what it was, for the first few."""
@@ -98,10 +103,10 @@ class ImportRefused(Fault):
     code = "validation_error"
 
     def __init__(self, name: str, report: ImportReport) -> None:
-        first = "; ".join(str(each) for each in report.broken[:_EXAMPLES])
+        first = of_file(name, "; ".join(str(each) for each in report.broken[:_EXAMPLES]))
         more = f"; and {report.broken_count - _EXAMPLES:,} more" if report.broken_count > _EXAMPLES else ""
         super().__init__(
-            f"{name}: {first}{more}; nothing was imported",
+            f"{first}{more}; nothing was imported",
             hint="mend it, or import the rest with --skip-broken (over HTTP: skip_broken=true)",
             broken=[str(each) for each in report.broken],
         )

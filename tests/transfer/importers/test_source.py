@@ -189,7 +189,7 @@ def test_what_of_a_folder_may_not_be_read_is_named_and_the_rest_is_imported(
 
 def test_a_folder_that_may_not_be_read_at_all_is_no_empty_one(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse(monkeypatch, "scandir", "notes")
-    with pytest.raises(ValidationError, match=r"^notes: notes: the folder cannot be read: Permission denied"):
+    with pytest.raises(ValidationError, match=r"^notes: the folder cannot be read: Permission denied"):
         detect(notes)
 
 

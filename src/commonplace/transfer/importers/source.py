@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import zipfile
@@ -24,6 +25,8 @@ _LAST_INSTANT = 253_402_300_799_999  # of the year 9999
 _NUMBER = re.compile(r"([0-9]{9,10}|[0-9]{13})(\.[0-9]{1,9})?")  # other lengths may be a date without signs
 #: What reading a zip may end in; the last two where it is encrypted or packed in a way that is not known here.
 _DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+_ARCHIVE = b"PK\x03\x04"  # how each begins, also one whose end with its directory is missing
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -74,7 +77,14 @@ class Source:
 
     @cached_property
     def is_zip(self) -> bool:
-        return self.path.is_file() and zipfile.is_zipfile(self.path)
+        return self.path.is_file() and (zipfile.is_zipfile(self.path) or self._begins_as_archive())
+
+    def _begins_as_archive(self) -> bool:
+        try:
+            with self.path.open("rb") as file:
+                return file.read(len(_ARCHIVE)) == _ARCHIVE
+        except OSError:  # reading it says so
+            return False
 
     @cached_property
     def members(self) -> list[str]:
@@ -151,7 +161,7 @@ class Source:
             except OSError as error:
                 raise BrokenFile(label(member), _unreadable(error)) from error
             with opened:
-                yield _CountingFile(opened, self, member)  # type: ignore[misc]
+                yield _text(_CountingFile(opened, self, member))
             return
         with self._archive() as archive:
             try:
@@ -159,13 +169,14 @@ class Source:
             except (*_DAMAGES, KeyError) as error:
                 raise _damaged(member, error) from error
             with packed:
-                yield _CountingFile(packed, self, member)  # type: ignore[misc]
+                yield _text(_CountingFile(packed, self, member))
 
     def _archive(self) -> zipfile.ZipFile:
         try:
             return zipfile.ZipFile(self.path)
         except _DAMAGES as error:
-            raise _damaged(self.path.name, error) from error
+            why = "the archive is damaged, or a part of it is missing; fetch it again"
+            raise BrokenFile(label(self.path.name), why) from error
 
     def head(self, member: str) -> bytes:
         with self.open(member) as file:
@@ -222,6 +233,14 @@ class _CountingFile:
     def readline(self, size: int = -1) -> bytes:
         return self._counted(lambda: self._file.readline(size))
 
+    def skip_mark(self) -> None:
+        start = self.read(len(codecs.BOM_UTF8))
+        if start[:2] in _UTF_16:
+            raise BrokenFile(label(self._member), "is UTF-16 text; save it as UTF-8")
+        if start != codecs.BOM_UTF8:  # which Windows puts there
+            self._file.seek(0)
+            self._source.position -= len(start)
+
     def _counted(self, read: Callable[[], bytes]) -> bytes:
         try:
             data = read()
@@ -231,6 +250,12 @@ class _CountingFile:
             raise BrokenFile(label(self._member), _unreadable(error)) from error
         self._source.position += len(data)
         return data
+
+
+def _text(file: _CountingFile) -> BinaryIO:
+    """From where its text begins."""
+    file.skip_mark()
+    return file  # type: ignore[return-value]
 
 
 def _unreadable(error: OSError) -> str:
