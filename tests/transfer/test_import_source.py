@@ -690,3 +690,15 @@ def test_an_archive_of_which_a_part_is_missing_is_said_to_be_damaged(
     report = run(import_source(subject.engine, WHO, path, "chatgpt", HOME, skip_broken=True))
     assert re.match(said, str(report.broken[0]))
     assert report.broken_count == 1
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TEXTS if kind != "markdown"])
+def test_an_object_that_says_a_thing_twice_is_broken(kind: str, subject: Subject, run: Any, tmp_path: Path) -> None:
+    """JSON's readers keep the last and drop the first without a word."""
+    path = tmp_path / "some.json"
+    text = TEXTS[kind]
+    at = text.index("{") + 1
+    first = text[at : text.index(":", at)]
+    path.write_text(f"{text[:at]}{first}: 0, {text[at:]}")
+    with pytest.raises(ImportRefused, match=rf"it has the key {first} twice".replace('"', "'")):
+        run(import_source(subject.engine, WHO, path, kind.partition(" ")[0], HOME))

@@ -23,10 +23,13 @@ class NestedTooDeeply(InvalidJson):
     """Whatever is still to come cannot make it right, unlike a document that may not have arrived to its end."""
 
 
-def decode(text: bytes | str) -> Any:
-    """The document; raises InvalidJson."""
+def decode(text: bytes | str, *, unique_keys: bool = False) -> Any:
+    """The document; raises InvalidJson. `unique_keys`: also of an object that says a thing twice, of which the last
+    would be kept. It takes longer."""
     try:
-        return json.loads(text if isinstance(text, str) else text.decode("utf-8"), parse_constant=refuse_constant)
+        said = text if isinstance(text, str) else text.decode("utf-8")
+        pairs = refuse_repeated if unique_keys else None
+        return json.loads(said, parse_constant=refuse_constant, object_pairs_hook=pairs)
     except UnicodeDecodeError as error:
         raise InvalidJson(f"not UTF-8 text: byte {error.start} is wrong") from error
     except RecursionError as error:
@@ -48,3 +51,11 @@ def encode(document: Any) -> bytes:
 
 def refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+def refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"it has the key {next(name for name in names if names.count(name) > 1)!r:.40} twice")
+    return found

@@ -123,7 +123,7 @@ def _record(table: str, row: dict[str, Any], place: str) -> Iterator[Item]:
 
 def _decoded(cell: Any) -> Any:
     """What a column of JSON says; a number in it is one, too."""
-    return decode(cell) if isinstance(cell, str) and cell else None if cell == "" else cell
+    return decode(cell, unique_keys=True) if isinstance(cell, str) and cell else None if cell == "" else cell
 
 
 def _wrong_state(state: Any) -> str | None:

@@ -24,7 +24,7 @@ def documents_by_line(source: Source, member: str) -> Iterator[tuple[str, Any] |
                 yield Broken(where, f"is longer than {MAX_LINE_BYTES >> 20} MB; split it")
             elif line.strip():
                 try:
-                    yield where, decode(line)
+                    yield where, decode(line, unique_keys=True)
                 except InvalidJson as error:
                     yield Broken(where, f"is {error}")
 

@@ -55,7 +55,7 @@ def read(source: Source) -> Iterator[Item]:
         raise BrokenFile(file, "is one object of more than 256 MB; save its `results` as a list")
     with source.open(file) as lines:
         try:
-            document = decode(lines.read())
+            document = decode(lines.read(), unique_keys=True)
         except InvalidJson as error:
             raise BrokenFile(f"line {error.line or 1}", f"is {error}") from None
     name = "results" if isinstance(document, dict) and "results" in document else "memories"
