@@ -702,3 +702,11 @@ def test_an_object_that_says_a_thing_twice_is_broken(kind: str, subject: Subject
     path.write_text(f"{text[:at]}{first}: 0, {text[at:]}")
     with pytest.raises(ImportRefused, match=rf"it has the key {first} twice".replace('"', "'")):
         run(import_source(subject.engine, WHO, path, kind.partition(" ")[0], HOME))
+
+
+def test_of_a_key_that_is_there_twice_no_part_of_a_secret_is_said(subject: Subject, run: Any, tmp_path: Path) -> None:
+    path, secret = tmp_path / "some.json", "sk-ant-api03-" + "x1Y2" * 24
+    path.write_text(f'[{{"id": "1", "memory": "tea", "{secret}": 1, "{secret}": 2}}]')
+    with pytest.raises(ImportRefused, match="it has a key twice") as refused:
+        run(import_source(subject.engine, WHO, path, "mem0", HOME))
+    assert secret[:12] not in str(refused.value)

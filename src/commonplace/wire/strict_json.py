@@ -6,9 +6,13 @@ It knows no transport: what is wrong is said in words that a transport completes
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NoReturn
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+_NAME = re.compile(r"[A-Za-z_]{1,32}\Z")
 
 
 class InvalidJson(ValueError):
@@ -56,6 +60,8 @@ def refuse_constant(name: str) -> NoReturn:
 def refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"it has the key {next(name for name in names if names.count(name) > 1)!r:.40} twice")
+        seen: set[str] = set()
+        name = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        # What is no plain name may be a secret, of which a part would not be recognised as one.
+        raise ValueError(f"it has the key {name!r} twice" if _NAME.match(name) else "it has a key twice")
     return found
