@@ -24,7 +24,7 @@ def test_a_file_that_is_gone_is_said_with_what_to_do(tmp_path: Path) -> None:
     with file.open() as held:  # whoever has it open can go on in it
         file.unlink()
         assert held.read() == ""
-        with pytest.raises(Unavailable, match="is gone, and what is written is lost; stop, put it back"):
+        with pytest.raises(Unavailable, match="is gone, and nothing is kept there any more; stop, put it back"):
             require_file(file)
 
 

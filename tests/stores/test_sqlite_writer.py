@@ -50,6 +50,31 @@ def test_a_lock_file_that_cannot_be_opened_fails_the_write_and_not_the_writer(pa
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_nothing_is_written_to_a_file_that_its_path_no_longer_leads_to(
+    path: Path, clock: FakeClock, replaced: bool
+) -> None:
+    """It can be: the file is open, and what it is given goes with it when it is closed."""
+
+    async def scenario() -> None:
+        store = SqliteStore(path, clock)
+        id = await store.transact("local", put)
+        await store.health()
+        path.rename(path.with_name("moved.db"))
+        if replaced:
+            path.write_bytes(path.with_name("moved.db").read_bytes())
+        said = "another file than the one that was opened" if replaced else "is gone"
+        for write in (store.transact("local", put), store.adopt_embedder("hashing-512", 512), store.health()):
+            with pytest.raises(Unavailable, match=f"{said}, and nothing"):
+                await within_timeout(write)
+        path.with_name("moved.db").replace(path)  # the very file: all that it has is where it should be
+        assert (await store.health())["memories"] == 1
+        assert await within_timeout(store.transact("local", put)) != id
+        await store.close()
+
+    asyncio.run(scenario())
+
+
 def test_a_lock_that_others_keep_is_said_in_words(
     path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

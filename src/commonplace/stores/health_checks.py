@@ -16,7 +16,7 @@ _MAX_ANSWER = 16 << 20
 def require_file(path: Path) -> None:
     """An open file can be read and written when it has long been deleted: nothing but its name says so."""
     if not path.exists():
-        raise Unavailable(f"{path} is gone, and what is written is lost; stop, put it back and start again")
+        raise Unavailable(f"{path} is gone, and nothing is kept there any more; stop, put it back and start again")
     if not (os.access(path, os.R_OK | os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)):
         raise Unavailable(f"{path} or its folder may not be written any more; give back its permissions")
 

@@ -209,6 +209,7 @@ class SqliteReads(StorePart):
     @read
     def health(self, db: Connection) -> dict[str, Any]:
         require_file(self.files.database)
+        self._writer.require_in_place()
         (count,) = queries.fetch_one(db, "SELECT count(*) FROM memories WHERE status = 'live'")
         return {"status": "ok", "memories": count, "database": str(self.files.database)}
 

@@ -19,7 +19,7 @@ from commonplace.stores.row_format import RowTypes
 from commonplace.stores.sqlite import schema
 from commonplace.stores.sqlite.connections import explained
 from commonplace.stores.sqlite.fair_lock import FairLock, LockTimeout
-from commonplace.stores.sqlite.files import StoreFiles, damaged, newer_schema
+from commonplace.stores.sqlite.files import StoreFiles, damaged, newer_schema, require_in_place
 from commonplace.stores.sqlite.queries import fetch_one
 from commonplace.stores.sqlite.transaction import SqliteTransaction
 from commonplace.wire.errors import OperatorActionRequired, Unavailable
@@ -99,6 +99,9 @@ class Writer:
                 loop.call_soon(self._hand_over, loop)
         return await job.future
 
+    def require_in_place(self) -> None:
+        require_in_place(self._db, self._files)
+
     def close(self) -> None:
         with self._handover_lock:
             if self._closed:
@@ -154,6 +157,7 @@ class Writer:
             waiting.clear()
             return
         try:
+            require_in_place(self._db, self._files)
             self._begin()
             self._fill(group, waiting)
             self._finish(group)
@@ -269,6 +273,7 @@ class Writer:
             self._lock.acquire(WAIT_SECONDS)
             self._committed = _CommittedState()
             try:
+                require_in_place(self._db, self._files)
                 job.result = job.work(self._db)
             finally:
                 self._lock.release()
