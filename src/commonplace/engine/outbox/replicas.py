@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from commonplace.engine.outbox.bounded_calls import in_daemon_thread, within
 from commonplace.engine.outbox.breaker import CircuitBreaker
 from commonplace.stores.base import Store
 from commonplace.stores.optional import PerAgentStore, Selective
@@ -22,7 +22,6 @@ from commonplace.wire.record import MEMORY_TYPES, Clock, Memory
 T = TypeVar("T")
 log = logging.getLogger("commonplace.stores")
 LONGEST_WATCH_SECONDS = 60.0
-_CANCEL_SECONDS = 0.1  # for a store to let go of what it is doing
 
 
 @dataclass(slots=True, frozen=True)
@@ -156,7 +155,7 @@ class Replica:
             return await verb(await self._opened())
 
         try:
-            return await _with_timeout(limit, asked())
+            return await within(limit, asked())
         except TimeoutError:
             if self._store is None:
                 raise StoreUnreachable(f"it is still starting after {limit:g} s") from None
@@ -239,7 +238,7 @@ class Replica:
             store = self.attachment.open()
             return store, read_capabilities(store)
 
-        store, self._capabilities = await _in_daemon_thread(opened)
+        store, self._capabilities = await in_daemon_thread(opened)
         self._store = store
         return store
 
@@ -308,61 +307,6 @@ async def delete_copies(store: Store, tenant: str, owners: Mapping[str, str]) ->
             await store.delete_of(tenant, agent, [id for id, owner in owners.items() if owner == agent])
     elif owners:
         await store.delete(tenant, list(owners))
-
-
-async def _with_timeout(seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """As asyncio.timeout, for code of others: what does not end when it is cancelled is left to itself, and that it
-    cancels itself is its failure, not ours."""
-    task = asyncio.get_running_loop().create_task(work)
-    _under_way.add(task)  # asyncio itself holds it only weakly, and nobody else may be there for long
-    task.add_done_callback(_end)
-    try:
-        await asyncio.wait({task}, timeout=seconds)
-    finally:
-        is_late = not task.done()
-        if is_late:
-            task.cancel()
-            await asyncio.wait({task}, timeout=_CANCEL_SECONDS)
-    if is_late:
-        raise TimeoutError
-    if task.cancelled():
-        raise Unavailable("it failed: cancelled")
-    return task.result()
-
-
-_under_way: set[asyncio.Task[Any]] = set()
-
-
-def _end(task: asyncio.Task[Any]) -> None:
-    _under_way.discard(task)
-    if not task.cancelled():
-        task.exception()  # or asyncio would log that nobody asked for it
-
-
-async def _in_daemon_thread(work: Callable[[], T]) -> T:
-    """As asyncio.to_thread, in a thread that nobody waits for when the program ends: an open may hang for ever."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def settle(result: Any, error: BaseException | None) -> None:
-        if future.cancelled():
-            return
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error)
-
-    def run() -> None:
-        result, error = None, None
-        try:
-            result = work()
-        except BaseException as raised:
-            error = raised
-        with suppress(RuntimeError):  # that loop is gone, and with it whoever waited
-            loop.call_soon_threadsafe(settle, result, error)
-
-    threading.Thread(target=run, name="commonplace-open-store", daemon=True).start()
-    return await future
 
 
 class Replicas:

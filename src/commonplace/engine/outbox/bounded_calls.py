@@ -1,0 +1,69 @@
+"""Calls of code that is not ours, which may hang, go on after it was cancelled, or cancel itself."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from commonplace.wire.errors import Unavailable
+
+T = TypeVar("T")
+_CANCEL_SECONDS = 0.1  # for it to let go of what it is doing
+
+
+async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """As asyncio.timeout, for code of others: what does not end when it is cancelled is left to itself, and that it
+    cancels itself is its failure, not ours."""
+    task = asyncio.get_running_loop().create_task(work)
+    _under_way.add(task)  # asyncio itself holds it only weakly, and nobody else may be there for long
+    task.add_done_callback(_end)
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+    finally:
+        is_late = not task.done()
+        if is_late:
+            task.cancel()
+            await asyncio.wait({task}, timeout=_CANCEL_SECONDS)
+    if is_late:
+        raise TimeoutError
+    if task.cancelled():
+        raise Unavailable("it failed: cancelled")
+    return task.result()
+
+
+_under_way: set[asyncio.Task[Any]] = set()
+
+
+def _end(task: asyncio.Task[Any]) -> None:
+    _under_way.discard(task)
+    if not task.cancelled():
+        task.exception()  # or asyncio would log that nobody asked for it
+
+
+async def in_daemon_thread(work: Callable[[], T]) -> T:
+    """As asyncio.to_thread, in a thread that nobody waits for when the program ends: an open may hang for ever."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if future.cancelled():
+            return
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = work()
+        except BaseException as raised:
+            error = raised
+        with suppress(RuntimeError):  # that loop is gone, and with it whoever waited
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=run, name="commonplace-open-store", daemon=True).start()
+    return await future
