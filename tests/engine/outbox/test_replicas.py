@@ -160,6 +160,63 @@ async def test_a_look_that_goes_well_says_nothing_of_deliveries_that_failed() ->
     assert replica.state() == {"status": "degraded", "error": "it is full"}
 
 
+@pytest.mark.parametrize("look", ["look", "probe"])
+@run
+async def test_that_searches_fail_is_said_until_a_look_finds_that_they_do_not(look: str) -> None:
+    """On an idle server nobody asks it anything, and it was said to be degraded for ever."""
+    clock = FakeClock()
+    store = Flaky(clock)
+    replica = Replica(Attachment("copy", lambda: store), clock)
+    store.down = "no index"
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="no index"):
+            await replica.search(_ask)
+        await getattr(replica, look)()
+        assert replica.state() == {"status": "degraded", "error": "its searches fail: no index"}
+    with pytest.raises(Unavailable, match="no index"):
+        await replica.search(_ask)
+    store.down, calls = None, store.calls
+    await getattr(replica, look)()
+    assert (store.calls, replica.state()["status"]) == (calls, "degraded"), "while it is left alone nothing is asked"
+    clock.advance(5_000)
+    await getattr(replica, look)()
+    assert (store.calls, replica.state()) == (calls + 1, {"status": "ok"})
+    await getattr(replica, look)()
+    assert store.calls == calls + 1, "and once is enough"
+
+
+def test_that_it_goes_and_that_it_is_back_is_in_the_log_once_each(caplog: pytest.LogCaptureFixture) -> None:
+    """Also where it goes away long after the start, and nobody asks it anything."""
+    store = Flaky(FakeClock())
+
+    async def work() -> None:
+        replica = Replica(Attachment("copy", lambda: store), FakeClock())
+        watching = asyncio.create_task(replica.watch(5))
+        for unwell, state in ((None, "ok"), ("no route", "degraded"), (None, "ok"), ("no route", "degraded")):
+            store.unwell = unwell
+            await asyncio.sleep(200)
+            assert replica.state()["status"] == state
+        watching.cancel()
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        runner.run(work())
+    away, back = "the store copy does not answer: no route", "the store copy answers again"
+    assert [record.getMessage() for record in caplog.records] == [away, back, away]
+
+
+@run
+async def test_that_it_calls_itself_down_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    class Down(Flaky):
+        async def health(self) -> dict[str, str]:
+            return {"status": "down"}
+
+    replica = Replica(Attachment("copy", lambda: Down(FakeClock())), FakeClock())
+    for _ in range(2):
+        assert not await replica.look()
+    (said,) = caplog.records
+    assert said.getMessage() == "the store copy does not answer: it says of itself that it is down"
+
+
 @run
 async def test_deliveries_are_tried_while_searches_fail() -> None:
     """A store whose search is broken must still be told what is erased; one that takes nothing is not asked either."""

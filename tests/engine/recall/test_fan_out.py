@@ -470,3 +470,32 @@ async def test_one_place_for_a_note_has_the_errors_too() -> None:
         h.copies[0].down = "gone"
         found = await h.engine.search(WHO, Query((AGENT,), "tea"), limit=3)
         assert "copy: gone" in (found.note or "")
+
+
+@run
+async def test_a_look_at_a_store_whose_search_failed_asks_the_same_agents_and_not_the_question() -> None:
+    """It is kept in the process as long as the store fails, and may have been the reason."""
+
+    class Picky(Flaky):
+        asked: list[Any]
+
+        async def search(self, search: Any) -> Any:
+            self.asked.append(search)
+            if "peanuts" in search.text:
+                raise ValueError("peanuts")
+            return await super().search(search)
+
+    clock = FakeClock()
+    copy = Picky(clock)
+    copy.asked = []
+    async with house(clock=clock, stores=[copy]) as h:
+        await h.remember("Alice is allergic to peanuts")
+        assert "ValueError" in (await ask(h, "who may not eat peanuts?", filter={"source": "peanuts"})).errors["copy"]
+        assert h.engine.stores.failing()
+        assert await h.outbox.replicas.named("copy").look()
+        assert list(h.engine.stores.failing()) == []
+    failed, probe = copy.asked
+    assert (probe.reach.tenant, probe.reach.agents) == (failed.reach.tenant, failed.reach.agents)
+    assert (probe.limit, len(probe.vector)) == (1, len(failed.vector))
+    assert "peanuts" in repr(failed)
+    assert "peanuts" not in repr(probe)

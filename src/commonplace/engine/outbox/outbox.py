@@ -164,7 +164,7 @@ class Outbox:
             self._loop = asyncio.get_running_loop().create_task(self._run())
 
     def watch(self, seconds: float = POLL_SECONDS) -> None:
-        """Find out, in the background, whether each replica is there, before anything is asked of it."""
+        """Find out, in the background, whether each replica is there, also while nothing is asked of it."""
         loop = asyncio.get_running_loop()
         self._watching += [loop.create_task(replica.watch(seconds)) for replica in self.replicas]
 

@@ -22,6 +22,7 @@ from commonplace.wire.record import MEMORY_TYPES, Clock, Memory
 T = TypeVar("T")
 log = logging.getLogger("commonplace.stores")
 LONGEST_WATCH_SECONDS = 60.0
+SAYS_DOWN = "it says of itself that it is down"
 
 
 @dataclass(slots=True, frozen=True)
@@ -54,6 +55,8 @@ class Replica:
         self._is_down = False  # as it last said itself
         self._unanswered: str | None = None  # why, where it did not answer when nothing but its health was asked
         self._probe_error: str | None = None  # the breaker's, where a probe was the last to fail
+        self._search_again: Callable[[Store], Awaitable[object]] | None = None  # where the last search failed
+        self._logged_away = False
         self._capabilities: frozenset[str] = frozenset()  # as they were last read
 
     @property
@@ -109,7 +112,10 @@ class Replica:
         """Whether no question is asked of it for now: also while it takes no deliveries."""
         return self.breaker.is_open or self.search_breaker.is_open
 
-    async def search(self, verb: Callable[[Store], Awaitable[T]]) -> T:
+    async def search(
+        self, verb: Callable[[Store], Awaitable[T]], again: Callable[[Store], Awaitable[object]] | None = None
+    ) -> T:
+        """Where it fails, `again` is what a later look at the store asks, to find out whether it still does."""
         if self.breaker.is_open:
             raise self._skipped(self.breaker)
         if not self.search_breaker.try_call():
@@ -117,8 +123,12 @@ class Replica:
         try:
             return await self.attempt_search(verb)
         except Unavailable as fault:
-            self.search_breaker.failed(fault.summary)
+            self.search_failed(fault, again or verb)
             raise
+
+    def search_failed(self, fault: Unavailable, again: Callable[[Store], Awaitable[object]]) -> None:
+        self.search_breaker.failed(fault.summary)
+        self._search_again = again
 
     async def attempt(self, verb: Callable[[Store], Awaitable[T]], *, seconds: float | None = None) -> T:
         """As `deliver`, whatever the breaker says, which hears only of what went well: for an operator who waits. Its
@@ -130,7 +140,9 @@ class Replica:
             raise
 
     async def attempt_search(self, verb: Callable[[Store], Awaitable[T]]) -> T:
-        return await self._attempt(verb, self.search_breaker, self.timeout)
+        found = await self._attempt(verb, self.search_breaker, self.timeout)
+        self._search_again = None
+        return found
 
     async def _attempt(self, verb: Callable[[Store], Awaitable[T]], breaker: CircuitBreaker, limit: float) -> T:
         answer = await self._ask(verb, limit)
@@ -191,20 +203,40 @@ class Replica:
         else:
             self._answered(answer)
             self._clear_probe_error()
+            await self._search_once_more()
 
     async def watch(self, seconds: float) -> None:
-        """Ask it how it is, again after so long and then ever later, until it answers: some open without asking anyone.
-        The breaker hears nothing of it: what is written meanwhile is tried at once."""
+        """Look at it now and then: some open without asking anyone, and on a server that is idle nobody else asks. One
+        that is away is looked at after so long, and then ever later."""
+        pause = seconds
         while True:
-            try:
-                self._answered(await self._ask(self._health, self.timeout))
-                return
-            except Unavailable as fault:
-                if self._unanswered is None:
-                    log.warning("the store %s does not answer: %s", self.name, fault.summary)
-                self._unanswered = fault.summary
-            await asyncio.sleep(seconds)
-            seconds = min(2 * seconds, LONGEST_WATCH_SECONDS)
+            is_there = await self.look()
+            await asyncio.sleep(LONGEST_WATCH_SECONDS if is_there else pause)
+            pause = seconds if is_there else min(2 * pause, LONGEST_WATCH_SECONDS)
+
+    async def look(self) -> bool:
+        """Ask it how it is, and say once in the log that it has gone, and that it is back. The breaker hears nothing of
+        it: what is written meanwhile is tried at once."""
+        away = None
+        try:
+            self._answered(await self._ask(self._health, self.timeout))
+            away = SAYS_DOWN if self._is_down else None
+        except Unavailable as fault:
+            away = self._unanswered = fault.summary
+        if away is not None and not self._logged_away:
+            log.warning("the store %s does not answer: %s", self.name, away)
+        elif away is None and self._logged_away:
+            log.warning("the store %s answers again", self.name)
+        self._logged_away = away is not None
+        if away is None:
+            await self._search_once_more()
+        return away is None
+
+    async def _search_once_more(self) -> None:
+        """Only searches say whether they work again, and on an idle server there may be none. Bad news is no news."""
+        if self._search_again is not None and self.search_breaker.error is not None and not self.is_search_paused:
+            with suppress(Unavailable):
+                await self.attempt_search(self._search_again)
 
     def _answered(self, health: Mapping[str, Any]) -> None:
         # Degraded it works; and two servers with copies of each other's would call each other that forever.
@@ -266,7 +298,7 @@ class Replica:
             status = "starting"
         else:
             status = "down" if self.breaker.is_open or self._is_down else "degraded" if error else "ok"
-            error = error or ("it says of itself that it is down" if self._is_down else None)
+            error = error or (SAYS_DOWN if self._is_down else None)
         return {"status": status, **({"error": error} if error else {})}
 
 

@@ -75,7 +75,7 @@ class Stores:
         await self._core.outbox.replicas.ready(seconds)
 
     def watch(self) -> None:
-        """For processes that live on: ask each, in the background, until it has answered once; `failing` tells."""
+        """For processes that live on: ask each, in the background, now and again; `failing` tells."""
         self._core.outbox.watch()
 
     async def resync(self, who: Principal, name: str, progress: Progress | None = None) -> dict[str, Any]:

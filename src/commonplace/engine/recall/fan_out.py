@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, zip_longest
 
@@ -19,7 +19,7 @@ from commonplace.engine.outbox.answers import read_candidates
 from commonplace.engine.outbox.replicas import Replica, StoreSkipped, StoreTimeout
 from commonplace.engine.recall.fusion import OVERFETCH, RRF_K, RankedList
 from commonplace.engine.recall.replication_lag import WaitingIds, is_waiting, waiting_ids
-from commonplace.stores.base import Candidate, Search, Store
+from commonplace.stores.base import Candidate, Reach, Search, Store
 from commonplace.stores.documents import OUR_TENANT, on_copied_fields
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.filters import Condition, Where
@@ -27,6 +27,7 @@ from commonplace.wire.record import MEMORY_TYPES, Memory
 
 log = logging.getLogger("commonplace.stores")
 _MOST_RESOLVED = 1000
+_PROBE_TEXT = "commonplace"
 #: Many products are asked agent after agent. A search over more than these that is too slow says nothing of the store.
 _FEW_AGENTS = 4
 
@@ -136,7 +137,7 @@ async def ask_replicas(core: Core, search: Search, k: int) -> tuple[Answers, dic
             is_wide = len(wanted.reach.agents) > _FEW_AGENTS
             if is_wide and not replica.is_search_paused and replica.search_breaker.try_call():
                 return await _ask_widely(replica, wanted)
-            return await replica.search(lambda store: _search(store, wanted))
+            return await replica.search(lambda store: _search(store, wanted), _probe(wanted))
         except Unavailable as fault:
             return fault
 
@@ -148,6 +149,14 @@ async def _search(store: Store, wanted: Search) -> list[Candidate]:
     return read_candidates(await store.search(wanted))
 
 
+def _probe(asked: Search) -> Callable[[Store], Awaitable[list[Candidate]]]:
+    """A question of as many agents, to be kept while searches fail: without what was asked, and what was the reason
+    if it was one that no store could answer."""
+    reach = Reach(asked.reach.tenant, asked.reach.agents, now=asked.reach.now)
+    plain = Search(reach, _PROBE_TEXT, vector=asked.vector, limit=1)
+    return lambda store: _search(store, plain)
+
+
 async def _ask_widely(replica: Replica, wanted: Search) -> list[Candidate]:
     """As `Replica.search`, but that it takes too long is not held against it: its breaker would open for every
     agent."""
@@ -157,7 +166,7 @@ async def _ask_widely(replica: Replica, wanted: Search) -> list[Candidate]:
         missing = f"for all of {len(wanted.reach.agents)} agents, so what it would find is missing; ask of fewer"
         raise Unavailable(f"{fault.summary} {missing}") from None
     except Unavailable as fault:
-        replica.search_breaker.failed(fault.summary)
+        replica.search_failed(fault, _probe(wanted))
         raise
 
 
