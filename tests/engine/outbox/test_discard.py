@@ -89,3 +89,19 @@ async def test_nothing_is_discarded_while_a_process_delivers_it() -> None:
             assert len(await h.waiting()) == 2
             h.clock.advance(60_000)
             assert (await without.engine.stores.discard(WHO, "copy"))["waiting"] == 2
+
+
+@run
+async def test_a_store_without_an_address_is_said_to_be_resynced_too() -> None:
+    """Such as an object of a program, of which the primary remembers nothing but what waits."""
+    async with house() as h:
+        await _left_behind(h)
+        async with house(copies=0, primary=h.primary, clock=h.clock) as without:
+            await without.engine.stores.discard(WHO, "copy")
+        h.copies[0].down = None
+        async with house(primary=h.primary, clock=h.clock, stores=h.copies) as back:
+            assert "what waited for it was discarded" in (await back.engine.stores.list(WHO))[1]["last_error"]
+            assert not (await back.engine.stores.examine())[0].ok
+            assert (await back.engine.stores.resync(WHO, "copy"))["equal"]
+            assert "last_error" not in (await back.engine.stores.list(WHO))[1]
+            assert await h.copies[0].contents() == {"Bob drinks milk", "Alice sings"}

@@ -212,6 +212,27 @@ async def test_a_notice_goes_along_with_the_store_to_its_new_name(tmp_path: Path
     assert _with_the_text(tmp_path) == []
 
 
+@pytest.mark.parametrize("other", ["c.db", "c.db?name=sqlite-2"], ids=["of itself", "given"])
+@run
+async def test_a_notice_is_not_lost_to_a_store_that_would_have_its_name(tmp_path: Path, other: str) -> None:
+    """The one that still has what was erased is attached again, and nobody would be told."""
+    (tmp_path / "b").mkdir()
+    clock = FakeClock()
+    await _erased_while_b_is_away(tmp_path, clock, "b/b.db")
+    engine = await _open(tmp_path, clock)
+    await engine.stores.discard(WHO, "sqlite-2")
+    await engine.close()
+    engine = await _open(tmp_path, clock, other)
+    said = (await engine.stores.list(WHO))[1].get("last_error", "")
+    assert ("may still have copies of what was erased" in said) is ("name=" in other)
+    await engine.close()
+    if "name=" not in other:
+        engine = await _open(tmp_path, clock, other, "b/b.db")
+        said = [each.get("last_error", "") for each in await engine.stores.list(WHO)]
+        assert ["what waited for it was discarded" in each for each in said] == [False, False, True]
+        await engine.close()
+
+
 @run
 async def test_what_an_earlier_version_remembered_of_an_address_is_known_again(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()

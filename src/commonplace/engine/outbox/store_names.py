@@ -88,7 +88,9 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName]) -> list[s
     is_known = all(known.get(name, "") == each.address for name, each in zip(names, wanted, strict=True))
     if is_known and not former_names(wanted, names, known):
         return names  # as it nearly always is: what waits under names does not matter
-    waiting = {name for name in known if await _waits(primary, name)}
+    # A notice counts as what waits: it is of the store that had the name, which may still have what was erased.
+    noticed = {name for name in known if not _NOTICES.isdisjoint(records[name])}
+    waiting = noticed | {name for name in known if await _waits(primary, name)}
     names = choose_names(wanted, primary.name, known, waiting)
     former = former_names(wanted, names, known)
 
@@ -163,8 +165,9 @@ async def mark_deliveries_discarded(primary: Primary, name: str) -> None:
     """It is not told what waited for it: should it be attached again, someone has to make it equal."""
 
     def work(tx: Transaction) -> None:
-        if (record := tx.record(STORE_NAME, name)) is not None:
-            tx.put_record(Record(STORE_NAME, name, {**record.value, "discarded": True}))
+        record = tx.record(STORE_NAME, name)
+        held = {"address": "", "at": tx.now} if record is None else record.value  # none is kept of a program's objects
+        tx.put_record(Record(STORE_NAME, name, {**held, "discarded": True}))
 
     await primary.transact(SYSTEM, work)
 
