@@ -21,7 +21,13 @@ from commonplace.config import Config, with_origin
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_embedder, open_recorded
 from commonplace.engine import Attachment, Engine, Settings, require_whole
-from commonplace.engine.outbox.store_names import WantedName, assign_names, require_unique_name, unused_name
+from commonplace.engine.outbox.store_names import (
+    WantedName,
+    assign_names,
+    remember_objects,
+    require_unique_name,
+    unused_name,
+)
 from commonplace.judges.base import open_judge
 from commonplace.stores.base import Primary, StoreSettings
 from commonplace.stores.same_store import is_database, require_different
@@ -91,6 +97,7 @@ async def open_engine(
         own = StoreSettings(config.index_mb, config.data, chosen.embed if chosen else None, config.routing.timeout)
         names = await assign_names(primary, [*map(_wanted_name, copies)])
         replicas = attachments(primary.name, names, copies, others, clock, own)
+        await remember_objects(primary, [each.name for each in replicas[len(names) :]])
         engine = await Engine.open(primary, chosen, clock=clock, settings=settings, replicas=replicas)
         engine.embedder_note = note
         engine.use_judge(lambda: open_judge(config.judge).judge)

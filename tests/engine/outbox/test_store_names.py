@@ -233,6 +233,90 @@ async def test_a_notice_is_not_lost_to_a_store_that_would_have_its_name(tmp_path
         await engine.close()
 
 
+async def _advice(engine: Engine) -> list[bool]:
+    """Of each copy, whether it is said that it was never resynced, wherever one looks."""
+    listed = (await engine.stores.list(WHO))[1:]
+    check("memorywire/operations/stores.response", {"stores": listed})
+    said = ["never resynced: memories from before it was attached" in each.get("last_error", "") for each in listed]
+    found = await engine.stores.examine()
+    assert ["; never resynced" in finding.detail for finding in found] == said
+    assert [not finding.ok for finding in found] == said
+    return said
+
+
+@run
+async def test_a_store_that_is_attached_to_one_with_memories_is_said_to_need_a_resync(tmp_path: Path) -> None:
+    clock = FakeClock()
+    engine = await _open(tmp_path, clock, "a.db")
+    for n in range(120):
+        await engine.remember(WHO, Draft("agent", "semantic", f"fact {n}"))
+    await engine.close()
+    for stores, said in ((("a.db", "b.db"), [False, True]), (("b.db?name=spare", "a.db"), [True, False])):
+        for _ in range(2):  # it is so also for those who open it afterwards
+            engine = await _open(tmp_path, clock, *stores)
+            assert await _advice(engine) == said
+            await engine.remember(WHO, Draft("agent", "semantic", "a fact that every one of them is told"))
+            await engine.close()
+    engine = await _open(tmp_path, clock, "a.db", "b.db?name=spare")
+
+    def stop(done: int, of: int) -> None:
+        if done > 60:
+            raise KeyError("the operator has seen enough")
+
+    with pytest.raises(KeyError):
+        await engine.stores.resync(WHO, "spare", stop)
+    assert await _advice(engine) == [False, True], "half of it is not all"
+    assert (await engine.stores.resync(WHO, "spare"))["equal"]
+    await engine.close()
+    for name in ("", "?name=other"):
+        engine = await _open(tmp_path, clock, "a.db", f"b.db{name}")
+        assert await _advice(engine) == [False, False]
+        await engine.close()
+
+
+@run
+async def test_a_resync_that_leaves_something_waiting_has_come_to_its_end(tmp_path: Path) -> None:
+    """What it did not take is told of by what waits; nothing else is missing."""
+    clock = FakeClock()
+    engine = await _open(tmp_path, clock)
+    for text in ("tea", "milk"):
+        await engine.remember(WHO, Draft("agent", "semantic", text))
+    await engine.close()
+    engine = await _open(tmp_path, clock, "a.db")
+    copy = await engine._core.outbox.replicas.named("sqlite-2")._opened()  # type: ignore[union-attr]
+    put = copy.put
+
+    async def refuse(entries: Any) -> None:
+        if any(entry.memory.content == "milk" for entry in entries):
+            raise ValueError("milk")
+        await put(entries)
+
+    copy.put = refuse  # type: ignore[method-assign]
+    assert not (await engine.stores.resync(WHO, "sqlite-2"))["equal"]
+    said = (await engine.stores.list(WHO))[1]["last_error"]
+    assert (said, (await engine.stores.list(WHO))[1]["waiting"]) == ("it failed: ValueError", 1)
+    await engine.close()
+
+
+@pytest.mark.parametrize("filled", [True, False])
+@run
+async def test_an_object_is_known_by_its_name(tmp_path: Path, filled: bool) -> None:
+    engine = await _open(tmp_path, FakeClock())
+    if filled:
+        await engine.remember(WHO, Draft("agent", "semantic", "tea"))
+    await engine.close()
+    config = Config(data=tmp_path, stores=(f"sqlite://{tmp_path}/primary.db",))
+    for _ in range(2):
+        others: Any = [Theirs("notes")]
+        engine = await open_engine(config, embedder=HashingEmbedder(), clock=FakeClock(), others=others)
+        shown = (await engine.stores.list(WHO))[1]
+        assert shown["name"] == "notes"
+        assert ("never resynced" in shown.get("last_error", "")) is filled
+        assert shown["error"] in shown.get("last_error", shown["error"]), "why it fails is not hidden by it"
+        await engine.remember(WHO, Draft("agent", "semantic", "milk"))
+        await engine.close()
+
+
 @run
 async def test_what_an_earlier_version_remembered_of_an_address_is_known_again(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()

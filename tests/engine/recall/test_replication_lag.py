@@ -9,9 +9,11 @@ import pytest
 from replica_house import AGENT, Flaky, House, house, run
 
 from commonplace.engine import Forget, Query, Update
+from commonplace.engine.core import SYSTEM
 from commonplace.engine.outbox.deliveries import kind_of
+from commonplace.engine.outbox.store_names import STORE_NAME
 from commonplace.engine.recall import replication_lag
-from commonplace.stores.base import Candidate
+from commonplace.stores.base import Candidate, Record
 from commonplace.testing.subject import WHO, FakeClock
 
 ANSWER = "the wifi password of the office is on the fridge"
@@ -43,6 +45,32 @@ async def test_what_a_store_cannot_have_is_found_where_the_primary_has_it(why: s
         assert found.hits[0].explain["stores"]["copy"]["assumed"] is True
         assert "assumed" not in found.hits[1].explain["stores"]["copy"]
         assert [hit.memory.content for hit in (await ask(h, k=5, quorum=3)).hits][:1] == [ANSWER]
+
+
+@run
+async def test_what_is_older_than_a_store_that_was_never_resynced_is_found_where_the_primary_has_it() -> None:
+    """It was never told of it; what was written since it has to name itself."""
+    async with house() as h:
+        await h.primary.transact(SYSTEM, lambda tx: tx.put_record(Record(STORE_NAME, "copy", {"address": "", "at": 0})))
+        old = await h.remember(ANSWER)
+        h.clock.advance(1_000)
+        await crowd(h)
+        await h.settled()
+        await h.copies[0].delete("local", [old])
+        assert old not in {hit.memory.id for hit in (await ask(h, k=5, quorum=2)).hits}
+        value = {"address": "", "at": h.clock(), "incomplete": True}
+        await h.primary.transact(SYSTEM, lambda tx: tx.put_record(Record(STORE_NAME, "copy", value)))
+        h.clock.advance(1_000)
+        new = await h.remember(f"{ANSWER}, says Bob")
+        await h.settled()
+        await h.copies[0].delete("local", [new])
+    async with house(primary=h.primary, clock=h.clock, stores=h.copies) as h:
+        found = (await ask(h, k=5, quorum=2, explain=True)).hits
+        assert (found[0].memory.id, found[0].explain["stores"]["copy"]["assumed"]) == (old, True)
+        assert new not in {hit.memory.id for hit in found}
+        assert (await h.engine.stores.resync(WHO, "copy"))["equal"]
+        await h.copies[0].delete("local", [old])
+        assert old not in {hit.memory.id for hit in (await ask(h, k=5, quorum=2)).hits}, "as soon as it was told"
 
 
 @run

@@ -57,6 +57,7 @@ class Replica:
         self._probe_error: str | None = None  # the breaker's, where a probe was the last to fail
         self._search_again: Callable[[Store], Awaitable[object]] | None = None  # where the last search failed
         self._logged_away = False
+        self.is_complete = False  # whether it is known that nothing is missing there from before it was attached
         self._capabilities: frozenset[str] = frozenset()  # as they were last read
 
     @property

@@ -15,11 +15,12 @@ from typing import Any
 
 from commonplace.engine.core import SYSTEM
 from commonplace.engine.outbox.deliveries import kind_of
-from commonplace.stores.base import Primary, Record, Transaction
+from commonplace.stores.base import Primary, Reach, Record, Transaction
 from commonplace.wire.errors import Fault, ValidationError
 
 STORE_NAME = "store_name"  # the kind of record, under the name
 _NOTICES = frozenset({"waited_for_another", "discarded"})  # why it is to be resynced
+_INCOMPLETE = "incomplete"  # it was attached to a store that had memories, of which it is told by a resync alone
 
 
 @dataclass(slots=True, frozen=True)
@@ -93,6 +94,7 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName]) -> list[s
     waiting = noticed | {name for name in known if await _waits(primary, name)}
     names = choose_names(wanted, primary.name, known, waiting)
     former = former_names(wanted, names, known)
+    is_filled = await _has_memories(primary)
 
     def remember(tx: Transaction) -> None:
         for name, each in zip(names, wanted, strict=True):
@@ -100,9 +102,11 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName]) -> list[s
                 value: dict[str, Any] = {"address": each.address, "at": tx.now}
                 if name in waiting:  # only of a name that the operator gave
                     value["waited_for_another"] = True
+                if is_filled and name not in former.values():
+                    value[_INCOMPLETE] = True
                 tx.put_record(Record(STORE_NAME, name, value))
         for old, new in former.items():
-            notices = {key: held for key, held in records[old].items() if key in _NOTICES}
+            notices = {key: held for key, held in records[old].items() if key in {*_NOTICES, _INCOMPLETE}}
             if notices and (there := tx.record(STORE_NAME, new)) is not None:
                 tx.put_record(Record(STORE_NAME, new, {**there.value, **notices}))
             tx.drop_record(STORE_NAME, old)
@@ -112,6 +116,31 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName]) -> list[s
             await _move_deliveries(primary, old, new)
         await primary.transact(SYSTEM, remember)  # last: whoever is killed before it begins again
     return names
+
+
+async def remember_objects(primary: Primary, names: Sequence[str]) -> None:
+    """Those of a program have no address: by its name each is the one of before, or is new."""
+    there = {record.key for record in await primary.records(SYSTEM, STORE_NAME)} if names else set()
+    new = [name for name in names if name not in there]
+    if not new:
+        return
+    more = {_INCOMPLETE: True} if await _has_memories(primary) else {}
+
+    def remember(tx: Transaction) -> None:
+        for name in new:
+            if tx.record(STORE_NAME, name) is None:
+                tx.put_record(Record(STORE_NAME, name, {"address": "", "at": tx.now, **more}))
+
+    with suppress(Fault):  # as above
+        await primary.transact(SYSTEM, remember)
+
+
+async def _has_memories(primary: Primary) -> bool:
+    for tenant in await primary.tenants():
+        agents = tuple(await primary.agent_names(tenant))
+        if agents and (await primary.scan(Reach(tenant, agents), limit=1)).memories:
+            return True
+    return False
 
 
 def former_names(wanted: Sequence[WantedName], names: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
@@ -145,20 +174,33 @@ async def _waits(primary: Primary, name: str) -> bool:
 
 
 async def resync_advice(primary: Primary, name: str) -> str | None:
-    """What to do about a name that was given to another address while something waited under it."""
+    """Why, if at all, a store is to be resynced, which nothing else would put right."""
     record = await primary.record(SYSTEM, STORE_NAME, name)
-    if record is not None and record.value.get("discarded"):
-        return (
+    held: Mapping[str, Any] = {} if record is None else record.value
+    said = []
+    if held.get("discarded"):
+        said.append(
             "what waited for it was discarded, so it may still have copies of what was erased: "
             f"`commonplace stores resync {name}` makes it equal"
         )
-    if record is None or not record.value.get("waited_for_another"):
-        return None
-    return (
-        f"the name {name} was given to another address while changes waited for the store that had it, which may still "
-        "have copies of what was erased: attach that one under a name of its own and resync it; "
-        f"`commonplace stores resync {name}` then ends this notice, or at once where the same store has moved"
-    )
+    elif held.get("waited_for_another"):
+        said.append(
+            f"the name {name} was given to another address while changes waited for the store that had it, which may "
+            "still have copies of what was erased: attach that one under a name of its own and resync it; "
+            f"`commonplace stores resync {name}` then ends this notice, or at once where the same store has moved"
+        )
+    if held.get(_INCOMPLETE):
+        said.append(
+            "never resynced: memories from before it was attached are not there; "
+            f"run `commonplace stores resync {name}`"
+        )
+    return "; ".join(said) or None
+
+
+async def incomplete_since(primary: Primary, name: str) -> int | None:
+    """When it was attached, if it was never made equal since: of what was changed last before that it was not told."""
+    record = await primary.record(SYSTEM, STORE_NAME, name)
+    return None if record is None or not record.value.get(_INCOMPLETE) else int(record.value["at"])
 
 
 async def mark_deliveries_discarded(primary: Primary, name: str) -> None:
@@ -172,13 +214,14 @@ async def mark_deliveries_discarded(primary: Primary, name: str) -> None:
     await primary.transact(SYSTEM, work)
 
 
-async def clear_resync_notices(primary: Primary, name: str) -> None:
-    """The operator has seen to it."""
+async def clear_resync_notices(primary: Primary, name: str, *, equal: bool) -> None:
+    """A resync has come to its end, and so what it did not take waits; where both are equal the rest is seen to."""
+    gone = {_INCOMPLETE} | (_NOTICES if equal else frozenset())
 
     def work(tx: Transaction) -> None:
         record = tx.record(STORE_NAME, name)
-        if record is not None and not _NOTICES.isdisjoint(record.value):
-            value = {key: held for key, held in record.value.items() if key not in _NOTICES}
+        if record is not None and not gone.isdisjoint(record.value):
+            value = {key: held for key, held in record.value.items() if key not in gone}
             tx.put_record(Record(STORE_NAME, name, value))
 
     await primary.transact(SYSTEM, work)

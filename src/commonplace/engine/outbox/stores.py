@@ -64,9 +64,9 @@ class Stores:
             said = state.get("error", "ok" if state["status"] == "ok" else "it is still starting")
             if failing:
                 said += f"; {failing} of {waiting} changes that wait for it failed"
-            renamed = await resync_advice(self._core.primary, replica.name)
-            said += f"; {renamed}" if renamed else ""
-            ok = state["status"] == "ok" and not failing and renamed is None
+            advice = await resync_advice(self._core.primary, replica.name)
+            said += f"; {advice}" if advice else ""
+            ok = state["status"] == "ok" and not failing and advice is None
             findings.append(Finding(f"store {replica.name}", ok, said))
         return findings
 
@@ -104,8 +104,7 @@ class Stores:
         for tenant, agent in work:
             await sync.run(self._reach(replica, tenant, agent))
         found = sync.result() | {"all_tenants": theirs is not None}
-        if found["equal"]:
-            await clear_resync_notices(self._core.primary, replica.name)
+        await clear_resync_notices(self._core.primary, replica.name, equal=found["equal"])
         return found
 
     async def discard(
@@ -144,8 +143,9 @@ class Stores:
     async def _of(self, who: Principal, replica: Replica) -> dict[str, Any]:
         found = {"name": replica.name, "role": "replica", **replica.state(), "altered": replica.altered}
         found |= {"timeout": replica.timeout, "weight": replica.weight, **await self._lag(who, replica.name)}
-        if renamed := await resync_advice(self._core.primary, replica.name):
-            found["last_error"] = renamed
+        if advice := await resync_advice(self._core.primary, replica.name):
+            why = found.get("last_error") or found.get("error")
+            found["last_error"] = f"{why}; {advice}" if why else advice
         if who.is_operator and replica.attachment.shown:
             found["url"] = replica.attachment.shown
         return {**found, "capabilities": sorted(replica.capabilities)}

@@ -132,7 +132,7 @@ async def ask_replicas(core: Core, search: Search, k: int) -> tuple[Answers, dic
 
     async def ask(replica: Replica) -> list[Candidate] | Unavailable:
         if not replica.is_search_paused:
-            waiting[replica.name] = await waiting_ids(core, search.reach.tenant, replica.name)
+            waiting[replica.name] = await waiting_ids(core, search.reach.tenant, replica)
         try:
             is_wide = len(wanted.reach.agents) > _FEW_AGENTS
             if is_wide and not replica.is_search_paused and replica.search_breaker.try_call():
