@@ -25,6 +25,7 @@ from commonplace.engine.outbox.replicas import Attachment, Replicas
 from commonplace.engine.recall_priority import RecallPriority
 from commonplace.engine.redaction import Redactor, Secrets
 from commonplace.engine.second_leg import SecondLeg
+from commonplace.engine.types import SYSTEM as SYSTEM
 from commonplace.judges.base import Judge
 from commonplace.stores.base import EmbedderInfo, Entry, Primary, StaleGeneration, Transaction
 from commonplace.stores.optional import LateVectors
@@ -44,8 +45,6 @@ EMBEDDED_AT_ONCE_CHARS = 64_000
 _EMBEDDING_SECONDS = 5.0
 _LONG_CHARS = 1_000
 
-#: The tenant under which the store's own records lie.
-SYSTEM = ""
 #: Kinds of records that more than one room of the engine reads.
 REVIEW, IDEMPOTENCY, BACKUP = "review", "idempotency", "backup"
 
@@ -304,7 +303,7 @@ class Core:
     async def transact(self, tenant: str, work: Callable[[Transaction], T]) -> T:
         self.writing += 1
         try:
-            if self.outbox:
+            if self.outbox.is_concerned:
                 return await self.outbox.transact(tenant, work)
             return await self.primary.transact(tenant, work)
         finally:

@@ -13,6 +13,9 @@ MergeStrategy = Literal["keep_canonical", "merge_content", "keep_highest_confide
 ExpireAction = Literal["forget", "archive", "demote"]
 Fusion = Literal["rrf", "max", "weighted"]
 
+#: The tenant under which the store's own records lie.
+SYSTEM = ""
+
 
 @dataclass(slots=True)
 class Draft:

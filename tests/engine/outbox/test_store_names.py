@@ -11,7 +11,7 @@ from replica_house import run
 
 from commonplace.config import Config
 from commonplace.embedders.hashing import HashingEmbedder
-from commonplace.engine import Draft, Engine, Forget
+from commonplace.engine import Draft, Engine, Forget, Query
 from commonplace.engine.core import SYSTEM
 from commonplace.engine.outbox.store_names import STORE_NAME, WantedName, choose_names
 from commonplace.engine_factory import attachments, open_engine, store_address
@@ -272,6 +272,39 @@ async def test_a_store_that_is_attached_to_one_with_memories_is_said_to_need_a_r
         engine = await _open(tmp_path, clock, "a.db", f"b.db{name}")
         assert await _advice(engine) == [False, False]
         await engine.close()
+
+
+@pytest.mark.parametrize("change", ["erase", "remember", "recall"])
+@run
+async def test_what_a_process_changes_without_a_store_that_others_have_is_said_of_it(
+    tmp_path: Path, change: str
+) -> None:
+    """It is never told: of an erasure nobody would know that the copy is still there."""
+    clock = FakeClock()
+    engine = await _open(tmp_path, clock, "b.db")
+    id = (await engine.remember(WHO, Draft("agent", "semantic", "PINCODE-ZEBRA opens the safe"))).id
+    await engine.close()
+    engine = await _open(tmp_path, clock)
+    if change == "erase":
+        await engine.forget(WHO, Forget("agent", [id], hard_delete=True))
+    elif change == "remember":
+        await engine.remember(WHO, Draft("agent", "semantic", "Bob likes tea"))
+    else:
+        await engine.recall(WHO, Query(("agent",), "what opens the safe?"))
+    await engine.close()
+    for name in ("", "?name=spare"):
+        engine = await _open(tmp_path, clock, f"b.db{name}")
+        listed = await engine.stores.list(WHO)
+        check("memorywire/operations/stores.response", {"stores": listed})
+        said = "by a process that did not have it" in listed[1].get("last_error", "")
+        assert said is (change != "recall")
+        assert (await engine.stores.examine())[0].ok is not said
+        if name:
+            assert (await engine.stores.resync(WHO, "spare"))["equal"]
+            assert "last_error" not in (await engine.stores.list(WHO))[1]
+        await engine.close()
+    if change == "erase":
+        assert _with_the_text(tmp_path) == []
 
 
 @run

@@ -19,6 +19,7 @@ from commonplace.engine.outbox import deliveries
 from commonplace.engine.outbox.courier import GROUP, Courier, Settle, as_kept
 from commonplace.engine.outbox.deliveries import Change, DeliveryReport, Order, RecordingTransaction, kind_of
 from commonplace.engine.outbox.replicas import Replica, Replicas, delete_copies
+from commonplace.engine.outbox.store_names import known_names, mark_left_out
 from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.wire.errors import Fault
 from commonplace.wire.record import Memory
@@ -47,9 +48,15 @@ class Outbox:
         self._again: set[asyncio.Task[Any]] = set()
         self._watching: list[asyncio.Task[None]] = []
         self._attempt = asyncio.Lock()
+        self._left_out: list[str] = []
 
     def __bool__(self) -> bool:
         return bool(self.replicas)
+
+    @property
+    def is_concerned(self) -> bool:
+        """Whether a change is anything to it: also where a store that others have is not among its own."""
+        return bool(self.replicas) or bool(self._left_out)
 
     # writing
 
@@ -63,6 +70,9 @@ class Outbox:
             return result, changes, self._record(tx, changes)
 
         result, changes, told = await self._core.primary.transact(tenant, recorded)
+        if self._left_out and any(change.entry is not None or not change.is_first for change in changes):
+            with suppress(Fault):  # the change is committed
+                await mark_left_out(self._core.primary, self._left_out)
         if any(told.values()):
             await self._first_attempt(tenant, changes, told)
         return result
@@ -155,6 +165,12 @@ class Outbox:
                     cursor, more = page.next_cursor, page.next_cursor is not None
 
     # trying again
+
+    async def look_for_left_out(self) -> None:
+        """Which stores the primary has been given and this process has not: of its changes they are never told."""
+        with suppress(Fault):  # a store that is damaged is opened nevertheless, to be examined
+            known = await known_names(self._core.primary)
+            self._left_out = [name for name in known if self.replicas.named(name) is None]
 
     def start(self) -> None:
         """Deliver, in the background, what earlier processes and other ones have left."""

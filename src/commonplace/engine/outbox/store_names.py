@@ -8,19 +8,20 @@ gives it another name, what waits for it goes along.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set as AbstractSet
+from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from commonplace.engine.core import SYSTEM
 from commonplace.engine.outbox.deliveries import kind_of
+from commonplace.engine.types import SYSTEM
 from commonplace.stores.base import Primary, Reach, Record, Transaction
 from commonplace.wire.errors import Fault, ValidationError
 
 STORE_NAME = "store_name"  # the kind of record, under the name
 _NOTICES = frozenset({"waited_for_another", "discarded"})  # why it is to be resynced
 _INCOMPLETE = "incomplete"  # it was attached to a store that had memories, of which it is told by a resync alone
+_LEFT_OUT = "left_out"  # something was changed by a process that did not have it, of which it is told likewise
 
 
 @dataclass(slots=True, frozen=True)
@@ -106,7 +107,7 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName]) -> list[s
                     value[_INCOMPLETE] = True
                 tx.put_record(Record(STORE_NAME, name, value))
         for old, new in former.items():
-            notices = {key: held for key, held in records[old].items() if key in {*_NOTICES, _INCOMPLETE}}
+            notices = {key: held for key, held in records[old].items() if key in {*_NOTICES, _INCOMPLETE, _LEFT_OUT}}
             if notices and (there := tx.record(STORE_NAME, new)) is not None:
                 tx.put_record(Record(STORE_NAME, new, {**there.value, **notices}))
             tx.drop_record(STORE_NAME, old)
@@ -194,7 +195,29 @@ async def resync_advice(primary: Primary, name: str) -> str | None:
             "never resynced: memories from before it was attached are not there; "
             f"run `commonplace stores resync {name}`"
         )
+    if held.get(_LEFT_OUT):
+        said.append(
+            "something was changed by a process that did not have it, such as a command without --store: it may lack "
+            f"memories, and have copies of what was erased; run `commonplace stores resync {name}`"
+        )
     return "; ".join(said) or None
+
+
+async def known_names(primary: Primary) -> list[str]:
+    return [record.key for record in await primary.records(SYSTEM, STORE_NAME)]
+
+
+async def mark_left_out(primary: Primary, names: Iterable[str]) -> None:
+    held = {record.key: record.value for record in await primary.records(SYSTEM, STORE_NAME)}
+    unmarked = [name for name in names if name in held and not held[name].get(_LEFT_OUT)]
+
+    def work(tx: Transaction) -> None:
+        for name in unmarked:
+            if (record := tx.record(STORE_NAME, name)) is not None:
+                tx.put_record(Record(STORE_NAME, name, {**record.value, _LEFT_OUT: True}))
+
+    if unmarked:
+        await primary.transact(SYSTEM, work)
 
 
 async def incomplete_since(primary: Primary, name: str) -> int | None:
@@ -216,7 +239,7 @@ async def mark_deliveries_discarded(primary: Primary, name: str) -> None:
 
 async def clear_resync_notices(primary: Primary, name: str, *, equal: bool) -> None:
     """A resync has come to its end, and so what it did not take waits; where both are equal the rest is seen to."""
-    gone = {_INCOMPLETE} | (_NOTICES if equal else frozenset())
+    gone = {_INCOMPLETE, _LEFT_OUT} | (_NOTICES if equal else frozenset())
 
     def work(tx: Transaction) -> None:
         record = tx.record(STORE_NAME, name)
