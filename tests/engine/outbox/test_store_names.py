@@ -13,7 +13,7 @@ from commonplace.config import Config
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Draft, Engine, Forget, Query
 from commonplace.engine.core import SYSTEM
-from commonplace.engine.outbox.store_names import STORE_NAME, WantedName, choose_names
+from commonplace.engine.outbox.store_names import RENAMED_MS, STORE_NAME, WantedName, choose_names, known_names
 from commonplace.engine_factory import attachments, open_engine, store_address
 from commonplace.stores.base import Record, StoreSettings
 from commonplace.stores.sqlite import SqliteStore
@@ -305,6 +305,55 @@ async def test_what_a_process_changes_without_a_store_that_others_have_is_said_o
         await engine.close()
     if change == "erase":
         assert _with_the_text(tmp_path) == []
+
+
+@pytest.mark.parametrize("after", ["b/b.db", "b/b.db?name=spare"])
+@run
+async def test_what_a_process_records_under_a_name_that_another_has_changed_reaches_the_store(
+    tmp_path: Path, after: str
+) -> None:
+    """Such as a command with name= beside a server without it: nobody would look under the former name any more."""
+    (tmp_path / "b").mkdir()
+    clock = FakeClock()
+    engine = await _open(tmp_path, clock, "b/b.db")
+    id = (await engine.remember(WHO, Draft("agent", "semantic", "PINCODE-ZEBRA opens the safe"))).id
+    await engine.close()
+    (tmp_path / "b").rename(tmp_path / "b.away")
+    (tmp_path / "b").write_text("")
+    server = await _open(tmp_path, clock, "b/b.db")
+    await (await _open(tmp_path, clock, "b/b.db?name=spare")).close()
+    await server.forget(WHO, Forget("agent", [id], hard_delete=True))
+    await server.close()
+    (tmp_path / "b").unlink()
+    (tmp_path / "b.away").rename(tmp_path / "b")
+    clock.advance(600_000)
+    engine = await _open(tmp_path, clock, after)
+    await engine._core.outbox.run_due()
+    listed = await engine.stores.list(WHO)
+    await engine.close()
+    assert [(each["waiting"], each.get("last_error")) for each in listed] == [(0, None), (0, None)]
+    assert _with_the_text(tmp_path) == []
+
+
+@run
+async def test_a_former_name_is_kept_for_a_while_and_is_no_other_store(tmp_path: Path) -> None:
+    clock = FakeClock()
+
+    async def names(url: str) -> tuple[list[str], list[str]]:
+        engine = await _open(tmp_path, clock, url)
+        assert "last_error" not in (await engine.stores.list(WHO))[1]
+        await engine.remember(WHO, Draft("agent", "semantic", "tea"))  # which every store is told
+        primary = engine._core.primary
+        all_of_them = [record.key for record in await primary.records(SYSTEM, STORE_NAME)]
+        known = await known_names(primary)
+        await engine.close()
+        return all_of_them, known
+
+    assert await names("b.db?name=one") == (["one"], ["one"])
+    assert await names("b.db?name=two") == (["one", "two"], ["two"])
+    assert await names("b.db?name=one") == (["one", "two"], ["one"])
+    clock.advance(RENAMED_MS + 1_000)
+    assert await names("b.db?name=one") == (["one"], ["one"])
 
 
 @run

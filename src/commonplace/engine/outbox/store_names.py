@@ -19,6 +19,8 @@ from commonplace.stores.base import Primary, Reach, Record, Transaction
 from commonplace.wire.errors import Fault, ValidationError
 
 STORE_NAME = "store_name"  # the kind of record, under the name
+RENAMED_MS = 30 * 24 * 3_600_000  # for which a process may go on that knows a store by its former name
+_RENAMED = "renamed"  # when it was
 _NOTICES = frozenset({"waited_for_another", "discarded"})  # why it is to be resynced
 _INCOMPLETE = "incomplete"  # it was attached to a store that had memories, of which it is told by a resync alone
 _LEFT_OUT = "left_out"  # something was changed by a process that did not have it, of which it is told likewise
@@ -99,24 +101,37 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName]) -> list[s
 
     def remember(tx: Transaction) -> None:
         for name, each in zip(names, wanted, strict=True):
-            if each.address and known.get(name) != each.address:
+            is_other = known.get(name) != each.address
+            if each.address and (is_other or _RENAMED in records[name]):
                 value: dict[str, Any] = {"address": each.address, "at": tx.now}
-                if name in waiting:  # only of a name that the operator gave
+                if name in waiting and is_other:  # only of a name that the operator gave
                     value["waited_for_another"] = True
                 if is_filled and name not in former.values():
                     value[_INCOMPLETE] = True
                 tx.put_record(Record(STORE_NAME, name, value))
         for old, new in former.items():
-            notices = {key: held for key, held in records[old].items() if key in {*_NOTICES, _INCOMPLETE, _LEFT_OUT}}
-            if notices and (there := tx.record(STORE_NAME, new)) is not None:
-                tx.put_record(Record(STORE_NAME, new, {**there.value, **notices}))
-            tx.drop_record(STORE_NAME, old)
+            _rename(tx, Record(STORE_NAME, old, records[old]), new)
 
     with suppress(Fault):  # one that may only read tells no store anything
         for old, new in former.items():
             await _move_deliveries(primary, old, new)
         await primary.transact(SYSTEM, remember)  # last: whoever is killed before it begins again
     return names
+
+
+def _rename(tx: Transaction, record: Record, new: str) -> None:
+    """The former name is kept for a while: a process that was started before records erasures under it, and whoever
+    opens the store next finds them."""
+    if since := record.value.get(_RENAMED):
+        if tx.now - since > RENAMED_MS:
+            tx.drop_record(STORE_NAME, record.key)
+        return
+    notices = {key: held for key, held in record.value.items() if key in {*_NOTICES, _INCOMPLETE, _LEFT_OUT}}
+    if notices and (there := tx.record(STORE_NAME, new)) is not None:
+        since = {"at": record.value["at"]} if _INCOMPLETE in notices else {}
+        tx.put_record(Record(STORE_NAME, new, {**there.value, **notices, **since}))
+    value = {key: held for key, held in record.value.items() if key not in notices}
+    tx.put_record(Record(STORE_NAME, record.key, {**value, _RENAMED: tx.now}))
 
 
 async def remember_objects(primary: Primary, names: Sequence[str]) -> None:
@@ -204,7 +219,7 @@ async def resync_advice(primary: Primary, name: str) -> str | None:
 
 
 async def known_names(primary: Primary) -> list[str]:
-    return [record.key for record in await primary.records(SYSTEM, STORE_NAME)]
+    return [record.key for record in await primary.records(SYSTEM, STORE_NAME) if _RENAMED not in record.value]
 
 
 async def mark_left_out(primary: Primary, names: Iterable[str]) -> None:
