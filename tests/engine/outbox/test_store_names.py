@@ -156,6 +156,16 @@ async def _erased_while_b_is_away(folder: Path, clock: FakeClock, *urls: str) ->
     clock.advance(600_000)
 
 
+async def _erasure_of_b_discarded(folder: Path) -> FakeClock:
+    (folder / "b").mkdir()
+    clock = FakeClock()
+    await _erased_while_b_is_away(folder, clock, "b/b.db")
+    engine = await _open(folder, clock)
+    await engine.stores.discard(WHO, "sqlite-2")
+    await engine.close()
+    return clock
+
+
 def _with_the_text(folder: Path) -> list[str]:
     return [path.name for path in folder.rglob("*") if path.is_file() and b"PINCODE-ZEBRA" in path.read_bytes()]
 
@@ -199,12 +209,7 @@ async def test_an_erasure_reaches_its_store_under_another_name_and_by_another_pa
 
 @run
 async def test_a_notice_goes_along_with_the_store_to_its_new_name(tmp_path: Path) -> None:
-    (tmp_path / "b").mkdir()
-    clock = FakeClock()
-    await _erased_while_b_is_away(tmp_path, clock, "b/b.db")
-    engine = await _open(tmp_path, clock)
-    await engine.stores.discard(WHO, "sqlite-2")
-    await engine.close()
+    clock = await _erasure_of_b_discarded(tmp_path)
     engine = await _open(tmp_path, clock, "b/b.db?name=spare")
     assert "what waited for it was discarded" in (await engine.stores.list(WHO))[1]["last_error"]
     assert (await engine.stores.resync(WHO, "spare"))["equal"]
@@ -216,12 +221,7 @@ async def test_a_notice_goes_along_with_the_store_to_its_new_name(tmp_path: Path
 @run
 async def test_a_notice_is_not_lost_to_a_store_that_would_have_its_name(tmp_path: Path, other: str) -> None:
     """The one that still has what was erased is attached again, and nobody would be told."""
-    (tmp_path / "b").mkdir()
-    clock = FakeClock()
-    await _erased_while_b_is_away(tmp_path, clock, "b/b.db")
-    engine = await _open(tmp_path, clock)
-    await engine.stores.discard(WHO, "sqlite-2")
-    await engine.close()
+    clock = await _erasure_of_b_discarded(tmp_path)
     engine = await _open(tmp_path, clock, other)
     said = (await engine.stores.list(WHO))[1].get("last_error", "")
     assert ("may still have copies of what was erased" in said) is ("name=" in other)
