@@ -138,8 +138,11 @@ class Memory(MemoryInterface):
             raise ValidationError("reindex needs an embedder; name one, such as --embedder encoder", field="embedder")
         return await (await self.engine()).upkeep.reindex(self._who, chosen, progress)
 
-    async def resync(self, store: str, progress: Progress | None = None) -> Document:
-        return await (await self.engine()).stores.resync(self._who, store, progress)
+    async def resync(
+        self, store: str, progress: Progress | None = None, *, dry_run: bool = False, keep_unknown: bool = False
+    ) -> Document:
+        stores = (await self.engine()).stores
+        return await stores.resync(self._who, store, progress, dry_run=dry_run, keep_unknown=keep_unknown)
 
     async def discard_deliveries(
         self, store: str, *, dry_run: bool = False, progress: Progress | None = None

@@ -501,13 +501,74 @@ def test_what_another_server_has_and_cannot_be_read_is_named(cli: Any, monkeypat
     assert "it cannot say whether it has tenants" in cli("stores", "resync", "other").out
 
 
-@pytest.mark.parametrize("args", [(), ("resync", "spare")])
 @pytest.mark.parametrize("flag", ["--dry-run", "--yes"])
-def test_options_of_discard_are_refused_elsewhere(cli: Any, two: Path, args: tuple[str, ...], flag: str) -> None:
+def test_options_of_what_changes_are_refused_with_a_list(cli: Any, two: Path, flag: str) -> None:
     cli("remember", "Alice drinks tea")
-    refused = cli("stores", *args, flag)
+    refused = cli("stores", flag)
     assert refused.code == 1
-    assert "--dry-run and --yes are of `stores discard`: leave them out" in refused.err
+    assert "--dry-run and --yes are of resync and discard: leave them out" in refused.err
+
+
+@pytest.fixture
+def older(cli: Any, data: Path, two: Path, tmp_path: Path) -> str:
+    """A first store that was restored from a backup, and of the memory that only its copy has the id."""
+    cli("remember", "Alice drinks tea")
+    assert cli("backup", str(tmp_path / "backup.db")).code == 0
+    later = cli("remember", "written later", "--json").json["id"]
+    assert cli("restore", str(tmp_path / "backup.db"), "--force").code == 0
+    return str(later)
+
+
+def copied(copy: Path) -> set[str]:
+    with SyncMemory("default", stores=[f"sqlite://{copy}"]) as memory:
+        return {held["content"] for held in memory.list()["memories"]}
+
+
+def test_a_dry_run_says_what_a_resync_would_do_and_does_nothing(cli: Any, two: Path, older: str) -> None:
+    before = copied(two)
+    said = cli("stores", "resync", "spare", "--dry-run")
+    assert said.code == 0
+    assert "would send spare 0 memories and delete 1 there, 1 of which the first store never had" in said.out
+    assert f"{older} of agent default, tenant local; nothing was changed" in said.out
+    assert copied(two) == before
+    assert cli("stores", "resync", "spare", "--yes").code == 0
+    said = cli("stores", "resync", "spare", "--dry-run")
+    assert "spare has the same 1 already; nothing was changed" in said.out
+
+
+@pytest.mark.parametrize("typed", ["y\n", "n\n", ""])
+def test_a_person_is_asked_before_what_the_first_store_never_had_is_deleted(
+    cli: Any, two: Path, older: str, typed: str
+) -> None:
+    said = cli("stores", "resync", "spare", typed=typed)
+    assert f"1 memory that the first store never had: {older} of agent default, tenant local" in said.err
+    assert "they are nowhere else. Delete them? [y/N]" in said.err
+    if typed.startswith("y"):
+        assert said.code == 0
+        assert "and then 1 that the first store never had; both have the same 1" in said.out
+        assert copied(two) == {"Alice drinks tea"}
+    else:
+        assert said.code == 2
+        assert f"left there are 1 memory that the first store never had: {older}" in said.out
+        assert copied(two) == {"Alice drinks tea", "written later"}
+
+
+@pytest.mark.parametrize("args", [["--yes"], []])
+def test_a_script_is_told_of_what_the_first_store_never_had(cli: Any, two: Path, older: str, args: list[str]) -> None:
+    said = cli("stores", "resync", "spare", *args)
+    assert said.code == 0
+    assert "lost 1 memory, 1 of which the first store never had; both have the same 1" in said.out
+
+
+def test_nobody_is_asked_about_what_was_erased(cli: Any, data: Path, two: Path, monkeypatch: Any) -> None:
+    ids = [cli("remember", text, "--json").json["id"] for text in ("Alice drinks tea", "Bob drinks milk")]
+    monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db")
+    cli("forget", ids[0], "--hard")
+    cli("forget", ids[1])
+    monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db sqlite://{two}?name=spare")
+    said = cli("stores", "resync", "spare", typed="")
+    assert (said.code, said.err.count("Delete them?")) == (0, 0)
+    assert "lost 2 memories; both have the same 0" in said.out
 
 
 @pytest.mark.parametrize(

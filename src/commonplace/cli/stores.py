@@ -8,7 +8,7 @@ from commonplace.cli import FAILURE
 from commonplace.cli.support import options
 from commonplace.cli.support.command import WHOLE_STORE, Answer, Commands, Session, argument, option
 from commonplace.cli.support.interruption import RUN_AGAIN, report_interrupt
-from commonplace.cli.support.output import Document, confirm, plural
+from commonplace.cli.support.output import Document, ask, confirm, plural
 from commonplace.cli.support.progress import ProgressBar
 from commonplace.cli.support.tables import Table
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
@@ -32,19 +32,20 @@ def stores(
 ) -> Answer:
     """List the stores and what waits for each, make one equal to the first, or drop what waits.
 
-    A server that runs on the data directory is asked for its own. `discard` is for a store that is configured no more:
-    it is never told what waited for it.
+    A server that runs on the data directory is asked for its own. `resync` asks before it deletes what the first store
+    never had. `discard` is for a store that is configured no more: it is never told what waited for it.
 
     \b
     Example:
       commonplace stores
+      commonplace stores resync mem0 --dry-run
       commonplace stores resync mem0
       commonplace stores discard mem0 --dry-run
     """
     run.stores = tuple(store or ())
-    if action != "discard" and (dry_run or yes):
+    if action is None and (dry_run or yes):
         raise ValidationError(
-            "--dry-run and --yes are of `stores discard`: leave them out", field="dry_run" if dry_run else "yes"
+            "--dry-run and --yes are of resync and discard: leave them out", field="dry_run" if dry_run else "yes"
         )
     if action is None:
         return _list(run)
@@ -53,7 +54,7 @@ def stores(
             "write `commonplace stores`, `commonplace stores resync NAME` or `commonplace stores discard NAME`",
             field="action",
         )
-    return _resync(run, name) if action == "resync" else _discard(run, name, dry_run, yes)
+    return (_resync if action == "resync" else _discard)(run, name, dry_run, yes)
 
 
 def _list(run: Session) -> Answer:
@@ -73,11 +74,46 @@ def _list(run: Session) -> Answer:
     return answer
 
 
-def _resync(run: Session, name: str) -> Answer:
+def _resync(run: Session, name: str, dry_run: bool, yes: bool) -> Answer:
+    asks = run.interactive and not yes and not dry_run
+    done = _resynced(run, name, dry_run=dry_run, keep_unknown=asks)
+    if dry_run:
+        return Answer(done, _foreseen(done))
+    unknown = done.get("unknown", [])
+    said = f"{name} was sent {plural(done['sent'], 'memory')} and lost {plural(done['deleted'], 'memory')}"
+    if unknown and asks:
+        strangers = f"{plural(len(unknown), 'memory')} that the first store never had: {_places(unknown)}"
+        where = "Where the first store was lost or is older, they are nowhere else"
+        if not ask(f"{name} has {strangers}. {where}. Delete them?"):
+            return Answer(done, f"{said}; left there are {strangers}", exit_code=FAILURE)
+        done = _resynced(run, name, dry_run=False, keep_unknown=False)
+        said += f", and then {done['deleted']:,} that the first store never had; "
+    elif unknown:
+        said += f", {len(unknown):,} of which the first store never had; "
+    else:
+        said += "; "
+    if done["equal"]:
+        said += f"both have the same {done['memories']:,} (sha256 {done['hash'][:16]}…)"
+        said += (
+            "" if done["all_tenants"] else "; it cannot say whether it has tenants that the first store does not have"
+        )
+        return Answer(done, said)
+    if unreadable := done.get("unreadable"):
+        said += f"{plural(len(unreadable), 'memory')} there cannot be read, or not be deleted from here, "
+        said += f"and may be its own, so they were left: {_places(unreadable)}"
+        return Answer(done, f"{said}; delete them there, and repeat it", exit_code=FAILURE)
+    said += f"they still differ ({done['memories']:,} and {done['copies']:,}): "
+    if errors := done.get("errors"):
+        untaken = [f"{plural(each['count'], 'memory')} not taken: {each['error']}" for each in errors]
+        return Answer(done, f"{said}{'; '.join(untaken)}; then repeat it", exit_code=FAILURE)
+    return Answer(done, f"{said}something was written meanwhile; repeat it", exit_code=FAILURE)
+
+
+def _resynced(run: Session, name: str, *, dry_run: bool, keep_unknown: bool) -> Document:
     bar = ProgressBar(f"comparing {name}")
     try:
         with report_interrupt(lambda: _stopped(name, bar.percent)), bar as progress:
-            done = run(run.memory.resync(name, progress=progress))
+            return run(run.memory.resync(name, progress=progress, dry_run=dry_run, keep_unknown=keep_unknown))
     except NotFound as fault:
         server = _server(run)
         try:
@@ -89,27 +125,20 @@ def _resync(run: Session, name: str) -> Answer:
         raise NotFound(
             f"{fault.message}; the server at {server.url} has it: give this command the same --store as the server"
         ) from None
-    said = f"{name} was sent {plural(done['sent'], 'memory')} and lost {plural(done['deleted'], 'memory')}; "
-    if done["equal"]:
-        said += f"both have the same {done['memories']:,} (sha256 {done['hash'][:16]}…)"
-        said += (
-            "" if done["all_tenants"] else "; it cannot say whether it has tenants that the first store does not have"
-        )
-        return Answer(done, said)
-    if doubtful := done.get("unreadable"):
-        named = "; ".join(
-            f"{each['id']} of agent {each['agent_id']}, tenant {each['tenant']}" for each in doubtful[:10]
-        )
-        more = f", and {len(doubtful) - 10:,} more (--json has all)" if len(doubtful) > 10 else ""
-        said += f"{plural(len(doubtful), 'memory')} there cannot be read, or not be deleted from here, "
-        said += f"and may be its own, so they were left: {named}"
-        return Answer(done, f"{said}{more}; delete them there, and repeat it", exit_code=FAILURE)
-    said += f"they still differ ({done['memories']:,} and {done['copies']:,}): "
-    if errors := done.get("errors"):
-        untaken = [f"{plural(each['count'], 'memory')} not taken: {each['error']}" for each in errors]
-        return Answer(done, f"{said}{'; '.join(untaken)}; then repeat it", exit_code=FAILURE)
-    said += "something was written meanwhile; repeat it"
-    return Answer(done, said, exit_code=FAILURE)
+
+
+def _foreseen(found: Document) -> str:
+    if found["equal"]:
+        return f"{found['store']} has the same {found['memories']:,} already; nothing was changed"
+    said = f"would send {found['store']} {plural(found['sent'], 'memory')} and delete {found['deleted']:,} there"
+    if unknown := found.get("unknown"):
+        said += f", {len(unknown):,} of which the first store never had: {_places(unknown)}"
+    return f"{said}; nothing was changed"
+
+
+def _places(found: list[Document]) -> str:
+    named = "; ".join(f"{each['id']} of agent {each['agent_id']}, tenant {each['tenant']}" for each in found[:10])
+    return named + (f", and {len(found) - 10:,} more (--json has all)" if len(found) > 10 else "")
 
 
 def _stopped(name: str, percent: int) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from replica_house import AGENT, Flaky, House, Late, house, run
 
-from commonplace.engine import Draft, Engine, Forget, Update
+from commonplace.engine import Draft, Engine, Forget, Merge, Update
 from commonplace.engine.ledger import audit
 from commonplace.engine.outbox import resync
 from commonplace.engine.outbox.courier import DOUBT_MS
@@ -168,6 +168,100 @@ async def test_a_replica_that_differs_in_every_way_becomes_equal() -> None:
         assert await h.waiting() == {}
         assert [m.content for m in await copy.get("local", [doubtful])] == ["written meanwhile"]
         assert (await h.engine.stores.resync(WHO, "copy"))["sent"] == 0
+
+
+Removal = Callable[[House, str], Awaitable[object]]
+
+
+async def _expires(h: House, id: str) -> None:
+    await h.engine.update(WHO, Update(AGENT, id, expires_at=h.clock() + DAY_MS))
+    h.clock.advance(2 * DAY_MS)
+
+
+async def _expires_and_is_erased(h: House, id: str) -> None:
+    await _expires(h, id)
+    h.clock.advance(400 * DAY_MS)
+    await h.engine.lifecycle.run(WHO, "expire")
+
+
+async def _is_merged(h: House, id: str) -> None:
+    other = await h.remember("Alice likes tea")
+    await h.engine.merge(WHO, Merge(AGENT, other, [id]))
+
+
+REMOVALS: dict[str, Removal] = {
+    "forgotten": lambda h, id: h.engine.forget(WHO, Forget(AGENT, [id])),
+    "erased": lambda h, id: h.engine.forget(WHO, Forget(AGENT, [id], hard_delete=True)),
+    "expired": _expires,
+    "expired and erased": _expires_and_is_erased,
+    "merged": _is_merged,
+}
+
+
+@pytest.mark.parametrize("how", REMOVALS)
+@pytest.mark.parametrize("keep_unknown", [True, False])
+@run
+async def test_what_is_gone_here_is_deleted_and_is_not_called_unknown(how: str, keep_unknown: bool) -> None:
+    async with house() as h:
+        id = await h.remember("Alice drinks tea")
+        await h.outbox.join()
+        (copy,) = await h.copies[0].get("local", [id])
+        await REMOVALS[how](h, id)
+        await h.outbox.run_due()
+        await h.outbox.join()
+        await h.copies[0].put([Entry(copy, None, b"")])  # as if it had been away
+        done = await h.engine.stores.resync(WHO, "copy", keep_unknown=keep_unknown)
+        assert (done["equal"], done["deleted"], "unknown" in done) == (True, 1, False)
+        assert await h.copies[0].get("local", [id]) == []
+
+
+@run
+async def test_what_was_never_here_is_named_and_left_where_that_was_asked_for() -> None:
+    async with house() as h:
+        await h.remember("Alice drinks tea")
+        await h.outbox.join()
+        await h.copies[0].put([Entry(_memory("0199-newer", "of a store that was lost"), None, b"")])
+        unknown = [{"tenant": "local", "agent_id": AGENT, "id": "0199-newer"}]
+        left = await h.engine.stores.resync(WHO, "copy", keep_unknown=True)
+        assert (left["equal"], left["deleted"], left["unknown"], left["copies"]) == (False, 0, unknown, 2)
+        gone = await h.engine.stores.resync(WHO, "copy")
+        assert (gone["equal"], gone["deleted"], gone["unknown"], gone["copies"]) == (True, 1, unknown, 1)
+
+
+@pytest.mark.parametrize("keep_unknown", [True, False])
+@run
+async def test_a_dry_run_counts_and_changes_nothing(keep_unknown: bool) -> None:
+    async with house() as h:
+        ids = [await h.remember(f"fact {n}") for n in range(4)]
+        await h.outbox.join()
+        copy = h.copies[0]
+        await copy.delete("local", ids[:1])
+        (changed,) = await copy.get("local", ids[1:2])
+        await copy.put([Entry(replace(changed, content="altered"), None, b"")])
+        await copy.put([Entry(_memory("0199-newer", "of a store that was lost"), None, b"")])
+        before = await copy.contents()
+        seen: list[tuple[int, int]] = []
+        said = await h.engine.stores.resync(
+            WHO, "copy", lambda at, of: seen.append((at, of)), dry_run=True, keep_unknown=keep_unknown
+        )
+        assert (said["sent"], said["deleted"], said["memories"], said["copies"]) == (2, 0 if keep_unknown else 1, 4, 4)
+        assert (said["equal"], said["dry_run"], len(said["unknown"]), seen[-1]) == (False, True, 1, (4, 4))
+        assert (await copy.contents(), await h.waiting()) == (before, {})
+        await h.engine.stores.resync(WHO, "copy")
+        assert (await h.engine.stores.resync(WHO, "copy", dry_run=True))["equal"]
+
+
+@run
+async def test_a_store_to_which_nothing_was_written_yet_is_no_equal_of_one_with_copies() -> None:
+    """It has no tenant: no agent of any was looked at, and both had the same 0."""
+    clock = FakeClock()
+    copy = _WithoutTenants(clock)
+    async with house(clock=clock, stores=[copy]) as h:
+        await copy.put([Entry(_memory("0199-older", "of a store that was lost"), None, b"")])
+        assert await h.primary.tenants() == []
+        left = await h.engine.stores.resync(WHO, "copy", keep_unknown=True)
+        assert (left["equal"], [each["id"] for each in left["unknown"]]) == (False, ["0199-older"])
+        assert (await h.engine.stores.resync(WHO, "copy"))["deleted"] == 1
 
 
 @run

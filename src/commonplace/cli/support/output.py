@@ -76,10 +76,15 @@ def heading(text: str) -> None:
     _write(styled(visible(text), "bold"))
 
 
+def ask(question: str) -> bool:
+    """Whether a person says yes."""
+    print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def confirm(question: str) -> None:
     """Ends the command unless a person says yes."""
-    print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    if not ask(question):
         note("nothing was changed")
         raise typer.Exit(MISTAKE)
 

@@ -1,5 +1,6 @@
-"""A replica made equal to the primary: what differs is told again, what the primary does not have is deleted, and then
-both are read once more and compared.
+"""A replica made equal to the primary: what differs is told again, what the primary has no more is deleted, and then
+both are read once more and compared. What the primary never had is named, and can be left: where the primary was lost,
+or is older than the replica, there is no other copy of it.
 
 Of each memory no more is kept than its id and a hash: an agent may have more of them than fit into memory."""
 
@@ -12,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from commonplace.engine.ledger.audit import erased_ids
 from commonplace.engine.outbox.answers import read_memories
 from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.engine.outbox.replicas import Replica
@@ -88,6 +90,11 @@ class Comparison:
     def wanted(self) -> int:
         return len(self._wanted)
 
+    @property
+    def held(self) -> int:
+        """How many memories it has copies of."""
+        return len(self._right | self._wrong) + len(self._extra)
+
     def differing(self, or_in: Set[str] = frozenset()) -> list[str]:
         """What is wanted and missing there, or is not as here, or is there twice, or is one of these."""
         right = self._right - self._wrong - or_in
@@ -117,11 +124,16 @@ async def _copy_pages(store: Store, tenant: str, agent: str) -> AsyncGenerator[S
 
 
 class Resync:
-    def __init__(self, core: Core, replica: Replica, total: int, progress: Progress) -> None:
+    def __init__(
+        self, core: Core, replica: Replica, total: int, progress: Progress, *, dry_run: bool, keep_unknown: bool
+    ) -> None:
         self._core = core
         self._replica = replica
         self._total = total
         self._progress = progress
+        self._dry_run = dry_run
+        self._keep_unknown = keep_unknown
+        self._erased: dict[str, tuple[int, frozenset[str]]] = {}  # by tenant, the ledger's size and what it says
         self._waiting: dict[str, frozenset[str]] = {}  # by tenant, what was in the outbox at the beginning
         self._done = 0
         self._put = 0
@@ -131,6 +143,7 @@ class Resync:
         self._counts = [0, 0]
         self._unreadable: list[dict[str, str]] = []
         self._errors: Counter[str] = Counter()
+        self._unknown: list[dict[str, str]] = []
 
     async def run(self, reach: Reach) -> None:
         """One agent."""
@@ -141,14 +154,23 @@ class Resync:
         async for memory in self._held_there(reach):
             compared.add_copy(memory)
         for store_id in compared.unreadable():
-            self._name_unreadable(reach, store_id)
+            self._unreadable.append(_named(reach, store_id))
         # What a copy has beside its fields, such as the vector of another embedder, only the outbox knows to be old.
         differing = compared.differing(or_in=waiting)
         self._advance(compared.wanted - len(differing))
+        extra = compared.extra()
+        unknown = await self._never_had(reach.tenant, extra)
+        self._unknown += [_named(reach, id) for id in extra if id in unknown]
+        if self._keep_unknown:
+            extra = [id for id in extra if id not in unknown]
+        if self._dry_run:
+            self._put, self._deleted = self._put + len(differing), self._deleted + len(extra)
+            self._counts = [self._counts[0] + compared.wanted, self._counts[1] + compared.held]
+            self._advance(len(differing))
+            return
         for some in _groups(differing):
             self._put += len(some) - len(await self._resend(reach, some))
             self._advance(len(some))
-        extra = compared.extra()
         for some in _groups(extra):
             # It may be another agent's there, or have come back since it was read here.
             await self._resend(reach, some, delete_first=True)
@@ -161,6 +183,18 @@ class Resync:
             records = await self._core.primary.records(tenant, kind_of(self._replica.name))
             self._waiting[tenant] = frozenset(record.key for record in records)
         return self._waiting[tenant]
+
+    async def _never_had(self, tenant: str, ids: Sequence[str]) -> set[str]:
+        """Those of them of which the primary has no row, of whatever status, and its ledger no erasure."""
+        left, primary = set(ids), self._core.primary
+        for some in _groups(ids):
+            left -= {memory.id for memory in await primary.get(tenant, some)}
+        if left:
+            size, _ = await primary.audit_head(tenant)
+            if tenant not in self._erased or self._erased[tenant][0] != size:
+                self._erased[tenant] = size, frozenset(await erased_ids(primary, tenant))
+            left -= self._erased[tenant][1]
+        return left
 
     async def _resend(self, reach: Reach, ids: Sequence[str], *, delete_first: bool = False) -> list[str]:
         """As they are by now; of each that it did not take why."""
@@ -194,14 +228,12 @@ class Resync:
             if is_left:
                 left.add(memory.id)
             if is_left or (memory.id in replaced and isinstance(memory, DamagedCopy)):
-                self._name_unreadable(reach, memory.store_id if isinstance(memory, DamagedCopy) else memory.id)
+                store_id = memory.store_id if isinstance(memory, DamagedCopy) else memory.id
+                self._unreadable.append(_named(reach, store_id))
         self._counts = [self._counts[0] + len(held), self._counts[1] + len(copies)]
         self._primary.append(_digest_of(held.values()))
         self._copies.append(_digest_of(copies))
         return left
-
-    def _name_unreadable(self, reach: Reach, id: str) -> None:
-        self._unreadable.append({"tenant": reach.tenant, "agent_id": reach.agents[0], "id": id})
 
     async def _held_there(self, reach: Reach) -> AsyncIterator[Memory]:
         """Everything it has of this agent, also what has expired and is of a type it should not have. Each page has a
@@ -228,9 +260,17 @@ class Resync:
         self._progress(self._done, self._total)
 
     def result(self) -> dict[str, Any]:
-        primary, copies = (hashlib.sha256("".join(each).encode()).hexdigest() for each in (self._primary, self._copies))
-        found = {"store": self._replica.name, "equal": primary == copies, "sent": self._put, "deleted": self._deleted}
-        found |= {"memories": self._counts[0], "copies": self._counts[1], "hash": primary, "copies_hash": copies}
+        found: dict[str, Any] = {"store": self._replica.name, "sent": self._put, "deleted": self._deleted}
+        found |= {"memories": self._counts[0], "copies": self._counts[1]}
+        found |= {"unknown": self._unknown} if self._unknown else {}
         found |= {"unreadable": self._unreadable} if self._unreadable else {}
+        if self._dry_run:
+            return found | {"dry_run": True, "equal": not (self._put or self._deleted or self._unknown)}
+        primary, copies = (hashlib.sha256("".join(each).encode()).hexdigest() for each in (self._primary, self._copies))
         errors = [{"error": why, "count": count} for why, count in self._errors.most_common()]
-        return found | ({"errors": errors} if errors else {})
+        found |= {"errors": errors} if errors else {}
+        return found | {"equal": primary == copies, "hash": primary, "copies_hash": copies}
+
+
+def _named(reach: Reach, id: str) -> dict[str, str]:
+    return {"tenant": reach.tenant, "agent_id": reach.agents[0], "id": id}

@@ -78,7 +78,15 @@ class Stores:
         """For processes that live on: ask each, in the background, now and again; `failing` tells."""
         self._core.outbox.watch()
 
-    async def resync(self, who: Principal, name: str, progress: Progress | None = None) -> dict[str, Any]:
+    async def resync(
+        self,
+        who: Principal,
+        name: str,
+        progress: Progress | None = None,
+        *,
+        dry_run: bool = False,
+        keep_unknown: bool = False,
+    ) -> dict[str, Any]:
         """Make a replica equal to the primary, in every tenant, and prove it by counts and hashes."""
         require_operator(who, "resync stores")
         replica = self._core.outbox.replicas.named(name)
@@ -86,25 +94,30 @@ class Stores:
             known = ", ".join(each.name for each in self._core.outbox.replicas) or "none beside the primary"
             raise NotFound(f"there is no store {name!r} with copies; there are: {known}")
         try:
-            return await self._resync(replica, progress)
+            return await self._resync(who, replica, progress, dry_run, keep_unknown)
         except Unavailable as fault:
             if fault.details.get("store") != name:  # the first one failed
                 raise
             raise type(fault)(f"the store {name}: {fault.summary}", hint=fault.hint, **fault.details) from fault
 
-    async def _resync(self, replica: Replica, progress: Progress | None) -> dict[str, Any]:
-        ours = await self._core.primary.tenants()
+    async def _resync(
+        self, who: Principal, replica: Replica, progress: Progress | None, dry_run: bool, keep_unknown: bool
+    ) -> dict[str, Any]:
+        # A primary that nothing was written to yet has no tenant, and a replica may have copies in the operator's.
+        ours = dict.fromkeys([who.tenant, *await self._core.primary.tenants()])
         theirs = await self._tenants_of(replica)
         tenants = dict.fromkeys([*ours, *(theirs or ())])  # ours first: one of the replica's own is refused
         work = [(tenant, agent) for tenant in tenants for agent in await self._agents(replica, tenant)]
         total = 0
         for tenant, agent in work:
             total += await self._core.primary.count(self._reach(replica, tenant, agent))
-        sync = Resync(self._core, replica, total, progress or (lambda done, of: None))
+        report = progress or (lambda done, of: None)
+        sync = Resync(self._core, replica, total, report, dry_run=dry_run, keep_unknown=keep_unknown)
         for tenant, agent in work:
             await sync.run(self._reach(replica, tenant, agent))
         found = sync.result() | {"all_tenants": theirs is not None}
-        await clear_resync_notices(self._core.primary, replica.name, equal=found["equal"])
+        if not dry_run:
+            await clear_resync_notices(self._core.primary, replica.name, equal=found["equal"])
         return found
 
     async def discard(
