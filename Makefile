@@ -40,22 +40,32 @@ serve: setup
 
 # On all cores; a worker keeps to neighbouring tests, which share servers and models, and takes over from others at the end.
 # STORE=postgresql: the engine, the dialects and every protocol with PostgreSQL as the primary.
-test: tools
 ifeq ($(STORE),postgresql)
-	@COMMONPLACE_TEST_STORE=postgresql $(BIN)/python -m pytest -n auto --dist worksteal tests/engine tests/dialects tests/serve
+test: test-postgresql
 else
+test: tools
 	@$(BIN)/python -m pytest -n auto --dist worksteal
 endif
 
 # The contract and the paper's scenarios on every store there is, on the real products, which are installed into .venv-backends/
 # and .venv-letta/: prints the matrix and writes docs/conformance.md. A product that cannot be installed is named, and the run fails;
-# so it does where that page said something else before.
-# Last, a cluster of three PostgreSQL servers (.venv-patroni/) loses its leader three times.
-.PHONY: test-backends
+# so it does where that page said something else before. Beside that the suite on PostgreSQL; then a cluster of three PostgreSQL servers (.venv-patroni/) loses its leader three times.
+# Two of them at a time: products and clusters are waited for more than they compute. What each prints is shown when it has ended,
+# none of it among another's; all of them end, and one that fails fails the whole.
+SIDE_BY_SIDE := --no-print-directory --keep-going $(if $(filter output-sync,$(.FEATURES)),--jobs=2 --output-sync=target)
+.PHONY: test-backends test-products test-postgresql test-cluster
 test-backends: tools
 	@$(BIN)/python tests/backends/install_products.py
+	@echo "The products, the suite on PostgreSQL and a cluster: each is shown when it has ended …"
+	@$(MAKE) $(SIDE_BY_SIDE) test-products test-postgresql test-cluster
+
+test-products: tools
 	@.venv-backends/bin/python tests/backends/conformance.py
-	@$(MAKE) --no-print-directory test STORE=postgresql
+
+test-postgresql: tools
+	@COMMONPLACE_TEST_STORE=postgresql $(BIN)/python -m pytest -n auto --dist worksteal tests/engine tests/dialects tests/serve
+
+test-cluster: tools
 	@$(BIN)/python -m pytest -m cluster tests/backends/test_postgres_failover.py
 
 test-fast: tools

@@ -126,7 +126,7 @@ def main() -> int:
     outcomes = Outcomes()
     tests = [str(ROOT / "tests" / place) for place in TESTS]
     # Two workers: beside more of them Letta breaks off.
-    options = ["-q", "--no-header", "-n", os.environ.get("WORKERS", "2"), "--dist", "loadscope"]
+    options = ["--no-header", "-n", os.environ.get("WORKERS", "2"), "--dist", "loadscope"]
     options += ["--no-loadscope-reorder"]  # by the number of tests, of which the slowest have fewest
     failed = pytest.main([*options, *sys.argv[1:], *tests], plugins=[outcomes])
     print(outcomes.matrix())
