@@ -68,7 +68,10 @@ def letta_url() -> str:
 
 
 def letta_missing() -> str | None:
-    return None if letta_python().exists() else f"the Letta server is not installed: {INSTALL}"
+    if not letta_python().exists():
+        return f"the Letta server is not installed: {INSTALL}"
+    # Its server has an environment of its own, which every other finds, too: `make test` would repeat all of it.
+    return needs("mem0", "mem0, beside which Letta is tested,")()
 
 
 @functools.cache
