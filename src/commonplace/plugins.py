@@ -151,6 +151,7 @@ def database_identity(url: str) -> str | None:
 def opener(url: str) -> Callable[..., object]:
     """What opens such a URL; raises where there is no such backend, or a package that it needs is missing. Nothing is
     opened, nor anything imported that takes long."""
+    from commonplace.stores.url_checks import require_well_formed
     from commonplace.stores.urls import has_scheme, require_place
 
     if not has_scheme(url):  # it is not quoted: it may hold a password
@@ -162,6 +163,7 @@ def opener(url: str) -> Callable[..., object]:
         require_place(url)
         if scheme in _NEEDS:
             _require(scheme, *_NEEDS[scheme])
+        require_well_formed(url)
         return lambda *given: import_module(BUILT_IN[scheme]).open_url(*given)
     found = _installed(scheme)
     return lambda url, clock, settings: found(*((url, clock, settings) if _takes_settings(found) else (url, clock)))

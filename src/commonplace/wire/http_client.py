@@ -73,8 +73,7 @@ class JsonClient:
                 "must be percent-encoded, such as %2F for /",
                 field="url",
             )
-        plain = url.isprintable() and " " not in url and parts.path.isascii()
-        if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
+        if not is_server_url(url):
             raise wrong
         if token and not (token.isascii() and token.isprintable() and " " not in token):
             raise ValidationError("the token holds a character that no token has; copy it again", field="token")
@@ -285,6 +284,17 @@ class _Exchange:
                 with suppress(OSError):
                     # Of the socket beneath: that of TLS would forget its keys under the thread that reads.
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+
+def is_server_url(url: str) -> bool:
+    """Whether it can be a server's address, as far as can be seen without asking anybody."""
+    try:
+        parts = urlsplit(url)
+        has_port = parts.port != 0
+    except ValueError:  # a port or an address that cannot be one
+        return False
+    plain = url.isprintable() and " " not in url and parts.path.isascii()
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and has_port and plain
 
 
 def _origin(parts: SplitResult) -> str:

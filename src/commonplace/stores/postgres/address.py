@@ -19,6 +19,13 @@ _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _MAX_POOL = 100
 _OURS = ("schema", "pool", "reads")
 _READS = ("primary", "any")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
+_NUMBERS = ("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout")
+_SECONDS = re.compile(r"[+-]?[0-9]{1,9}(\.[0-9]*)?")  # psycopg reads them, and takes a fraction
+_WORDS = {
+    "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
+    "target_session_attrs": ("any", "read-write", "read-only", "primary", "standby", "prefer-standby"),
+}
 
 #: What libpq is told where the URL says nothing. A host that only reads is not the one to write to: with several hosts
 #: this finds whichever was promoted. The rest notices within seconds that a host is gone.
@@ -89,14 +96,9 @@ def parse_address(url: str) -> Address:
         # What comes before an @ may be a part of a password.
         named = "one of its parameters" if "@" in parts.query else repr(strange[0])
         raise _wrong(f"{named:.80} is no parameter; there are {', '.join(_OURS)} and those of libpq")
-    try:
-        given = conninfo_to_dict(f"postgresql://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else ""))
-    except psycopg.ProgrammingError:  # whose text quotes the URL, or a part of it
-        raise _wrong("it cannot be read") from None
+    given = require_libpq_url(f"postgresql://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else ""))
     if not given.get("dbname"):
         raise _wrong("it names no database")
-    if not all(map(is_port, filter(None, str(given.get("port") or "").split(",")))):
-        raise _wrong(NO_PORT)
     schema, pool, reads = ours.get("schema", SCHEMA), ours.get("pool", str(POOL)), ours.get("reads", "primary")
     if not _NAME.fullmatch(schema) or schema.startswith("pg_"):
         raise _wrong("schema must be a plain name of small letters, digits and _")
@@ -108,6 +110,25 @@ def parse_address(url: str) -> Address:
     ours_first = f"-c search_path={schema},public -c jit=off -c hnsw.iterative_scan=strict_order"
     options = f"{ours_first} {given.get('options') or ''}".rstrip()
     return Address({**_DEFAULTS, **given, "options": options}, schema, int(pool), reads == "any")
+
+
+def require_libpq_url(url: str) -> dict[str, Any]:
+    """Its parameters; refused where libpq or psycopg would refuse it, with the name of the parameter."""
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:  # whose text quotes the URL, or a part of it
+        raise _wrong("it cannot be read") from None
+    if not all(map(is_port, filter(None, str(given.get("port") or "").split(",")))):
+        raise _wrong(NO_PORT)
+    if not _SECONDS.fullmatch(str(given.get("connect_timeout", 0)).strip()):
+        raise _wrong("connect_timeout must be a number of seconds")
+    for name in _NUMBERS:
+        if not _NUMBER.fullmatch(str(given.get(name, 0)).strip()):
+            raise _wrong(f"{name} must be a whole number")
+    for name, words in _WORDS.items():
+        if given.get(name, words[0]) not in words:
+            raise _wrong(f"{name} must be one of {', '.join(words)}")
+    return given
 
 
 def _wrong(why: str) -> ValidationError:
