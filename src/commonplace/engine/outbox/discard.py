@@ -18,7 +18,7 @@ from commonplace.wire.record import ALL_AGENTS, Principal
 
 async def discard(core: Core, who: Principal, name: str, dry_run: bool, progress: Progress) -> dict[str, Any]:
     """What was dropped, or would be: {store, waiting, deletions}."""
-    found = await _look(core, name)
+    found = await _look(core, name, refuse_in_hand=not dry_run)
     if dry_run:
         return {"dry_run": True, **found}
     await mark_deliveries_discarded(core.primary, name)
@@ -34,12 +34,16 @@ async def discard(core: Core, who: Principal, name: str, dry_run: bool, progress
     return {"store": name, "waiting": changes, "deletions": deletions}
 
 
-async def _look(core: Core, name: str) -> dict[str, Any]:
+async def _look(core: Core, name: str, *, refuse_in_hand: bool) -> dict[str, Any]:
     waiting, deletions, now = 0, 0, core.clock()
     for tenant in await core.primary.tenants():
         held = await core.primary.records(tenant, kind_of(name))
-        if any(_is_in_hand(record.value, now) for record in held):
-            raise Conflict(f"a process has the store {name} and is delivering to it: end that, and repeat in a minute")
+        if refuse_in_hand and any(_is_in_hand(record.value, now) for record in held):
+            # Whoever has ended leaves no word of it: what it sent may arrive as long as it could have been alive.
+            raise Conflict(
+                f"a process may be delivering to the store {name}, or one that was has ended within a minute: "
+                "end it where it runs, and repeat in a minute"
+            )
         ids = [record.key for record in held]
         waiting += len(ids)
         for start in range(0, len(ids), GROUP):
