@@ -3,11 +3,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from commonplace import plugins, sdk
-from commonplace.sdk import Memory
+from commonplace.remote import SyncRemoteMemory
+from commonplace.sdk import Memory, SyncMemory
 from commonplace.wire.errors import ValidationError
 
 
@@ -56,3 +58,27 @@ def test_a_store_that_never_opens_is_waited_for_only_so_long(tmp_path: Path, mon
         asyncio.run(work())
     finally:
         ends.set()
+
+
+class Half:
+    """A part of a `MemoryStore`."""
+
+    async def remember(self, request: Any, /) -> Any: ...
+
+    def recall(self, request: Any, /) -> Any: ...
+
+
+def test_what_cannot_be_attached_is_refused_with_what_it_lacks(tmp_path: Path) -> None:
+    def refusal(*others: Any) -> str:
+        with pytest.raises(ValidationError) as refused:
+            Memory("assistant", stores=[f"sqlite://{tmp_path}/one.db", *others], embedder="none", data=tmp_path)
+        return str(refused.value.message)
+
+    lacks = "Half is no MemoryStore: it lacks forget, merge, expire, health, capabilities and its recall is not async"
+    assert refusal(Half()) == lacks
+    assert refusal(None).startswith("NoneType is no MemoryStore: it lacks remember, recall, forget, merge, expire")
+    assert refusal(Memory) == "Memory is a class: attach an object of it, such as Memory(…)"
+    with SyncMemory("other", data=tmp_path / "other", embedder="none") as sync:
+        assert refusal(sync).endswith("not async; attach a Memory in its place")
+    with SyncRemoteMemory("http://127.0.0.1:9") as remote:
+        assert refusal(remote).endswith("not async; attach a RemoteMemory in its place")

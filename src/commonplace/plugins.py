@@ -87,6 +87,9 @@ def open_any(url: str, clock: Clock, settings: StoreSettings | None = None) -> S
         raise Unavailable(
             f"the package that offers {scheme}:// failed: {kind_and_place(error)}", hint=_TELL_ITS_AUTHORS
         ) from error
+    if isinstance(store, type):  # which has the methods of one, too
+        said = f"the package that offers {scheme}:// opened the class {store.__name__} and no object of it"
+        raise Unavailable(said, hint=_TELL_ITS_AUTHORS)
     if isinstance(store, Store):
         return store
     if isinstance(store, MemoryStore):

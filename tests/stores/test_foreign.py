@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from replica_house import AGENT, house, run
@@ -261,3 +261,61 @@ def test_what_is_asked_of_it_leaves_out_what_no_copy_has() -> None:
     either = any_of(Condition(("recalls",), "gt", 1), Condition(("type",), "eq", "semantic"))
     where = (*parse({"recalls": 1, "demotion": 1, "last_recalled_at": 5, "type": "semantic"}), either)
     assert on_copied_fields(where) == parse({"type": "semantic"})
+
+
+class Mistaken(Peer):
+    """One of its operations gives something else than the protocol has."""
+
+    name, mistaken, given = "mistaken", "", None
+
+    async def remember(self, request: Any, /) -> Any:
+        answer = await super().remember(request)
+        return self.given if self.mistaken == "remember" else answer
+
+    async def recall(self, request: Any, /) -> Any:
+        answer = await super().recall(request)
+        return self.given if self.mistaken == "recall" else answer
+
+    async def forget(self, request: Any, /) -> Any:
+        answer = await super().forget(request)
+        return self.given if self.mistaken == "forget" else answer
+
+
+@pytest.mark.parametrize(("given", "kind"), [({"results": "Alice"}, "an object of the class dict"), (None, "None")])
+@pytest.mark.parametrize("operation", ["remember", "recall", "forget"])
+@run
+async def test_what_an_operation_must_return_is_said_and_nothing_of_what_it_returned(
+    operation: str, given: Any, kind: str
+) -> None:
+    clock = FakeClock()
+    remote = await Engine.open(InMemory(clock), HashingEmbedder(), clock=clock)
+    peer = Mistaken(remote, WHO)
+    async with house(clock=clock, stores=[ForeignStore(peer, "peer")]) as h:
+        if operation == "forget":
+            id = await h.remember("Alice's diagnosis")
+            await h.outbox.join()
+        peer.mistaken, peer.given = operation, given
+        with h.engine.reporting() as report:
+            if operation == "forget":
+                await h.engine.forget(WHO, Forget(AGENT, [id], hard_delete=True))
+            else:
+                id = await h.remember("Alice's diagnosis")
+        wanted = f"commonplace.wire.{operation.title()}Response"
+        assert f"its {operation} returned {kind}; a MemoryStore answers with {wanted}" in str(report.outcomes[id])
+        assert "Alice" not in str(report.outcomes[id])
+    await remote.close()
+
+
+@run
+async def test_an_operation_that_is_not_async_is_named() -> None:
+    class Plain(Peer):
+        def recall(self, request: Any, /) -> Any:  # type: ignore[override]
+            return {"results": []}
+
+    clock = FakeClock()
+    remote = await Engine.open(InMemory(clock), HashingEmbedder(), clock=clock)
+    async with house(clock=clock, stores=[ForeignStore(Plain(remote, WHO), "peer")]) as h:
+        with h.engine.reporting() as report:
+            id = await h.remember("Alice's diagnosis")
+        assert "its recall is not async: it returned an object of the class dict" in str(report.outcomes[id])
+    await remote.close()

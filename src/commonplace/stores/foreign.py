@@ -29,10 +29,20 @@ from commonplace.stores.mixins import page_of
 from commonplace.wire.errors import Conflict, Fault, NotFound, Unavailable
 from commonplace.wire.filters import Condition
 from commonplace.wire.memory_store import MemoryStore
-from commonplace.wire.models import ForgetRequest, RecallHit, RecallRequest, RememberRequest, RememberResponse
+from commonplace.wire.models import (
+    ForgetRequest,
+    ForgetResponse,
+    Message,
+    RecallHit,
+    RecallRequest,
+    RecallResponse,
+    RememberRequest,
+    RememberResponse,
+)
 from commonplace.wire.record import Memory
 
 T = TypeVar("T")
+M = TypeVar("M", bound=Message)
 _MOST = 1000  # results of one recall, or of one page
 _MOST_EMPTY_PAGES = 1000  # one after the other: a rule over there may withhold all that is on a page
 _IDS_AT_ONCE = 50  # they may travel in a URL
@@ -205,10 +215,22 @@ class ForeignStore:
     async def _call(self, operation: Callable[..., Awaitable[T]], *given: Any, **named: Any) -> T:
         """The words of a class that is not ours may quote what it was given, whatever it raises."""
         try:
-            return await operation(*given, **named)
+            answer = operation(*given, **named)
+            if inspect.isawaitable(answer):
+                return await answer
         except Fault as fault:
             fault.is_quoted = fault.is_quoted or not self._is_ours
             raise
+        name = getattr(operation, "__name__", "operation")
+        raise Unavailable(f"its {name} is not async: it returned {_kind(answer)}, and the operations are awaited")
+
+    async def _ask(self, answer: type[M], request: Message) -> M:
+        name = answer.__name__.removesuffix("Response").lower()
+        found = await self._call(getattr(self._store, name), request)
+        if not isinstance(found, answer):
+            wanted = f"commonplace.wire.{answer.__name__}"
+            raise Unavailable(f"its {name} returned {_kind(found)}; a MemoryStore answers with {wanted}")
+        return found
 
     async def _find(self, tenant: str, agent_id: str, ids: Sequence[str]) -> list[RecallHit]:
         """Its copies of these memories, of which there may be more than one."""
@@ -224,7 +246,7 @@ class ForeignStore:
 
     async def _recall(self, agent_id: str, query: str, filter: dict[str, Any], k: int) -> list[RecallHit]:
         request = RecallRequest(agent_id=agent_id, query=query or "?", k=k, filter=filter, min_score=0, judge="off")
-        answer = await self._call(self._store.recall, request)
+        answer = await self._ask(RecallResponse, request)
         return [hit for hit in answer.results if _our_id(hit) is not None]
 
     async def _list(self, agent_id: str, filter: dict[str, Any]) -> list[RecallHit]:
@@ -259,14 +281,14 @@ class ForeignStore:
         """With a key, so that what waits for approval there, or arrives late, does not wait or arrive twice."""
         for key in _idempotency_keys(memory) if self._list_page is not None else ():
             try:
-                answer = await self._call(self._store.remember, _request(memory, key))
+                answer = await self._ask(RememberResponse, _request(memory, key))
             except Conflict:  # what it was used for is erased, or was staged by a policy that is no longer in force
                 continue
             if answer.pending_approval or await self._list(memory.agent_id, {"id": [answer.id]}):
                 return answer
             # The first answer again, of a copy that it has hidden since.
             await self._forget(memory.agent_id, [answer.id])
-        return await self._call(self._store.remember, _request(memory))
+        return await self._ask(RememberResponse, _request(memory))
 
     async def _forget_copies(
         self, tenant: str, agent_id: str, ids: Sequence[str], found: Sequence[RecallHit], but: Sequence[str] = ()
@@ -287,7 +309,7 @@ class ForeignStore:
             await self._erase(ForgetRequest(agent_id=agent_id, ids=list(theirs), hard_delete=True))
 
     async def _erase(self, request: ForgetRequest) -> None:
-        answer = await self._call(self._store.forget, request)
+        answer = await self._ask(ForgetResponse, request)
         if answer.pending_approval:
             raise Unavailable("it lets what it is to forget wait for approval, so the copy is still there")
         if answer.remaining_ids:
@@ -306,6 +328,11 @@ class ForeignStore:
                 return memory_of(hit.content, held, self.name)
             return DamagedCopy(id, whose, agent_id, hit.type, content, store_id=hit.id)
         return UnreadableCopy(id, whose, agent_id, hit.type, content, store_id=hit.id)
+
+
+def _kind(answer: object) -> str:
+    """Of what class it is: what is in it may be a memory."""
+    return "None" if answer is None else f"an object of the class {type(answer).__name__:.80}"
 
 
 def _request(memory: Memory, key: str | None = None) -> RememberRequest:

@@ -73,7 +73,7 @@ class JsonClient:
                 "must be percent-encoded, such as %2F for /",
                 field="url",
             )
-        if not is_server_url(url):
+        if not is_server_url(url) or parts.hostname is None:
             raise wrong
         if token and not (token.isascii() and token.isprintable() and " " not in token):
             raise ValidationError("the token holds a character that no token has; copy it again", field="token")
