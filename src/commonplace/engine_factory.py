@@ -31,6 +31,7 @@ from commonplace.engine.outbox.store_names import (
 from commonplace.judges.base import open_judge
 from commonplace.stores.base import Primary, StoreSettings
 from commonplace.stores.same_store import is_database, require_different
+from commonplace.stores.url_checks import require_urls
 from commonplace.stores.urls import (
     STORE_NAME_RULE,
     StoreUrl,
@@ -71,6 +72,7 @@ async def open_engine(
     settings.routing = config.routing
     settings.store = store_key(config.store_url) if store is None else ""
     # First: a URL that is wrong opens nothing.
+    require_urls([*(() if store is not None else (config.store_url,)), *config.replica_urls])
     copies = [*map(parse_store_url, config.replica_urls)]
     for copy in copies:
         plugins.opener(copy.url)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from commonplace import plugins
+from commonplace.stores.url_checks import require_urls
 from commonplace.wire.errors import OperatorActionRequired, ValidationError
 
 SERVERS = ["memorywire+http", "memorywire+https", "letta", "letta+https"]
@@ -58,3 +59,23 @@ def test_a_package_that_is_missing_is_said_before_the_url_is_looked_at(monkeypat
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(OperatorActionRequired, match="needs the package psycopg"):
         plugins.opener("postgresql://h:99999/d")
+
+
+SPACED = ["sqlite://./m.db", "sqlite://./sp", "ace.db"]
+
+
+def test_a_part_of_a_path_with_a_space_is_quoted_with_where_it_can_be_given() -> None:
+    with pytest.raises(ValidationError, match=r"^'ace\.db' is not a store URL.*; spaces separate .* by --store"):
+        require_urls(SPACED)
+    require_urls(SPACED[:2])
+
+
+@pytest.mark.parametrize("urls", [
+    ["sqlite://./m.db", "postgresql://alice:ge", "heim", "x@h/d"], ["sqlite://./m.db", "letta://h?token=ge", "heim"],
+    ["sqlite://./m.db?password=ge", "heim"], ["alice:heim@h"], ["sqlite://./m.db", "password=heim"],
+    ["heim", "memorywire+http://h"],
+])  # fmt: skip
+def test_what_may_be_a_part_of_a_password_is_not_quoted(urls: list[str]) -> None:
+    with pytest.raises(ValidationError, match="what names the store is not a store URL") as refused:
+        require_urls(urls)
+    assert "heim" not in str(refused.value)

@@ -3,7 +3,10 @@ and of one that has copies as a failure that may pass."""
 
 from __future__ import annotations
 
-from commonplace.stores.urls import DATABASE_SCHEMES, split_options
+import re
+from collections.abc import Sequence
+
+from commonplace.stores.urls import DATABASE_SCHEMES, FILE_SCHEMES, has_scheme, holds_secret, split_options
 from commonplace.wire.errors import ValidationError
 
 _SERVERS = {
@@ -12,6 +15,25 @@ _SERVERS = {
     "letta": "letta://127.0.0.1:8283",
     "letta+https": "letta+https://letta.example.org",
 }
+_LOCAL = (*FILE_SCHEMES, "mem0", "cognee", "memory")
+_TOO_ODD = re.compile(r"[@:=&]")  # what stands around a secret
+
+
+def require_urls(urls: Sequence[str]) -> None:
+    """Refuse what is no URL at all among those that were given together. It is quoted where it cannot be a part of a
+    password with a space in it: where none of them is of a server."""
+    for url in urls:
+        if has_scheme(url):
+            continue
+        local = all(each.partition("://")[0] in _LOCAL for each in urls if has_scheme(each))
+        quotable = local and len(urls) > 1 and not holds_secret(" ".join(urls)) and not _TOO_ODD.search(url)
+        raise ValidationError(
+            f"{f'{url!r:.80}' if quotable else 'what names the store'} is not a store URL; "
+            "write for example sqlite://./memories.db",
+            hint="spaces separate the URLs in COMMONPLACE_STORES: give one whose path has a space by --store or in "
+            "commonplace.toml",
+            field="stores",
+        )
 
 
 def require_well_formed(url: str) -> None:
