@@ -123,12 +123,25 @@ def test_the_data_folder_comes_from_the_environment_too(tmp_path: Path, monkeypa
         ("agent = ", "not valid TOML"),
         ('index_mb = "many"', "whole number"),
         ("index_mb = 0", "at least 1"),
+        ("agent = 3", "agent must be text"),
+        ("stores = [3]", "stores must be a list of names"),
+        ("store = 3", "store must be text"),
     ],
 )
 def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "commonplace.toml").write_text(text)
-    with pytest.raises(ValidationError, match=says):
+    with pytest.raises(ValidationError, match=says) as refused:
         config.load(data=tmp_path)
+    assert f"{tmp_path / 'commonplace.toml'}" in refused.value.message
+    assert refused.value.message.count("commonplace.toml") == 1
+
+
+def test_a_mistake_in_a_variable_names_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMONPLACE_INDEX_MB", "many")
+    with pytest.raises(ValidationError, match=r"^COMMONPLACE_INDEX_MB: index_mb must be"):
+        config.load(data=tmp_path)
+    with pytest.raises(ValidationError, match=r"^index_mb must be"):
+        config.load(data=tmp_path, index_mb="much")
 
 
 @pytest.mark.parametrize(

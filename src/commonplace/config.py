@@ -231,7 +231,10 @@ def load(*, data: str | Path | None = None, **flags: Any) -> Config:
     settings["uses_store_variables"], settings["notes"] = is_used, () if is_used else (_unused(folder, variables),)
     settings.pop("store", None)
     for name in _DEFAULTS.keys() & settings.keys():
-        settings[name] = _typed(name, _DEFAULTS[name], settings[name])
+        try:
+            settings[name] = _typed(name, _DEFAULTS[name], settings[name])
+        except ValidationError as fault:
+            raise fault if name in given else with_origin(fault, folder) from None
     for name in _TABLES:
         try:
             settings[name] = _table(name, settings.get(name, {}))
@@ -451,6 +454,10 @@ def _file(path: Path) -> dict[str, Any]:
     unknown = sorted(set(document) - known)
     if unknown:
         raise ValidationError(f"{path}: unknown setting {unknown[0]!r}; there are {', '.join(sorted(known))}")
+    try:
+        _named_stores(document)  # which are read from each place by itself, also where another's are used
+    except ValidationError as fault:
+        raise ValidationError(f"{path}: {fault.message}", **fault.details) from None
     return document
 
 

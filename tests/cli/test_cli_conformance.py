@@ -95,3 +95,9 @@ def test_a_wrong_url_is_the_users_mistake(cli: Any, url: str, said: str) -> None
     refused = cli("conformance", "--store", url, "--json")
     assert refused.code == 1
     assert said in refused.json["error"]["message"]
+
+
+def test_its_help_says_what_it_makes_where_no_store_is(cli: Any, tmp_path: Path) -> None:
+    assert "are made, with the folders above them, and stay" in " ".join(cli("conformance", "--help").out.split())
+    assert cli("conformance", "--store", f"sqlite://{tmp_path}/above/new.db").code == 0
+    assert (tmp_path / "above" / "new.db").exists()

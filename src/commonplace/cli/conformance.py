@@ -26,7 +26,8 @@ def conformance(
 
     What they write is in a tenant of its own and deleted again; a primary keeps that tenant's name, its agents' names,
     the ids of what was erased, a decided review and the ledger's entries, but none of the texts. Another server
-    has its own tenants: its ledger keeps the entries among its other ones, under agents `conformance-…`.
+    has its own tenants: its ledger keeps the entries among its other ones, under agents `conformance-…`. A file,
+    folder or tables that are not there are made, with the folders above them, and stay.
 
     \b
     Example:
