@@ -58,7 +58,7 @@ def test_what_may_be_right_is_opened(url: str) -> None:
 def test_a_package_that_is_missing_is_said_before_the_url_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(OperatorActionRequired, match="needs the package psycopg"):
-        plugins.opener("postgresql://h:99999/d")
+        plugins.opener("postgresql://h/d?connect_timeout=abc")
 
 
 SPACED = ["sqlite://./m.db", "sqlite://./sp", "ace.db"]
