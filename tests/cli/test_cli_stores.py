@@ -179,7 +179,7 @@ def test_a_setting_that_a_store_does_not_have_is_refused(
         ("mem0://x?timeout=soon", "timeout='soon' in a store's URL must be a number above 0"),
         ("sqlite://x.db?types=tea", "types='tea' in a store's URL must be some of semantic"),
         ("sqlite://x.db?name=a/b", "name='a/b' in a store's URL must be letters"),
-        ("memorywire+http://127.0.0.1:99999", "names no server"),
+        ("memorywire+http://127.0.0.1:99999", "its port is no number from 1 to 65535"),
         ("memorywire+http://?name=o2", "names no server"),
         ("letta://?timeout=1", "names no server"),
         ("postgresql://127.0.0.1:1/d?connect_timeout=abc", "connect_timeout must be a number of seconds"),

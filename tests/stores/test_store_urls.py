@@ -239,7 +239,7 @@ def test_a_port_that_is_none_is_refused_before_anything_is_opened(
 
 
 @pytest.mark.parametrize(
-    "place", ["h", "h:1/x", "h:65535/x", "[::1]:5432/x", "[::1]/x", "alice:0@h:5432/x", "a:1,b/x", "h:/x"]
+    "place", ["h/x", "h:1/x", "h:65535/x", "[::1]:5432/x", "[::1]/x", "alice:0@h:5432/x", "a:1,b/x", "h:/x"]
 )
 @pytest.mark.parametrize("scheme", _SERVED)
 def test_a_port_that_is_one_is_taken(scheme: str, place: str) -> None:
