@@ -6,15 +6,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from commonplace.stores.urls import DATABASE_SCHEMES, FILE_SCHEMES, has_scheme, holds_secret, split_options
+from commonplace.stores.urls import (
+    DATABASE_SCHEMES,
+    FILE_SCHEMES,
+    MEM0_IN_DATABASE,
+    has_scheme,
+    holds_secret,
+    split_options,
+)
 from commonplace.wire.errors import ValidationError
 
-_SERVERS = {
-    "memorywire+http": "memorywire+http://127.0.0.1:8420",
-    "memorywire+https": "memorywire+https://memory.example.org",
-    "letta": "letta://127.0.0.1:8283",
-    "letta+https": "letta+https://letta.example.org",
-}
 _LOCAL = (*FILE_SCHEMES, "mem0", "cognee", "memory")
 _TOO_ODD = re.compile(r"[@:=&]")  # what stands around a secret
 
@@ -39,32 +40,20 @@ def require_urls(urls: Sequence[str]) -> None:
 def require_well_formed(url: str) -> None:
     """Nothing of it is quoted, because it may hold a password."""
     scheme, _, _ = url.partition("://")
-    address, given = split_options(url)
-    if scheme in _SERVERS:
-        _require_server(f"the URL of a {scheme}:// store", _http_url(address), _SERVERS[scheme])
-    elif scheme in DATABASE_SCHEMES:
+    if scheme in DATABASE_SCHEMES:
         from commonplace.stores.postgres.address import parse_address
 
         parse_address(url)
-    elif scheme == "mem0+postgresql":
+    elif scheme == MEM0_IN_DATABASE:
         from commonplace.stores.postgres.address import require_libpq_url
 
         require_libpq_url(url.removeprefix("mem0+"))
-    if endpoint := given.get("embeddings") if scheme not in DATABASE_SCHEMES else None:
-        _require_server(f"embeddings in the URL of a {scheme}:// store", endpoint, "http://127.0.0.1:8420/v1")
+    elif endpoint := split_options(url)[1].get("embeddings"):
+        from commonplace.wire.http_client import is_server_url
 
-
-def _http_url(address: str) -> str:
-    scheme, _, place = address.partition("://")
-    return f"{'https' if scheme.endswith('+https') else 'http'}://{place}"
-
-
-def _require_server(what: str, url: str, example: str) -> None:
-    from commonplace.wire.http_client import is_server_url
-
-    if not is_server_url(url):
-        raise ValidationError(
-            f"{what} names no server: it needs a host, and a port from 1 to 65535 where it has one; "
-            f"write for example {example}",
-            field="stores",
-        )
+        if not is_server_url(endpoint):
+            raise ValidationError(
+                f"embeddings in the URL of a {scheme}:// store names no server: it needs a host, and a port from 1 to "
+                "65535 where it has one; write for example http://127.0.0.1:8420/v1",
+                field="stores",
+            )

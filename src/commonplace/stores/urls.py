@@ -8,7 +8,7 @@ import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote
 
 from commonplace.wire.canonical import sha256_hex
 from commonplace.wire.errors import OperatorActionRequired, ValidationError
@@ -245,19 +245,12 @@ def require_place(url: str) -> None:
     elif scheme in ("mem0", "cognee"):
         kind, is_named = "folder", folder_of(place, Path()) is not None
     else:
-        kind, is_named = "server", scheme not in _EXAMPLES or _is_server(place)
+        from commonplace.wire.http_client import is_server_url
+
+        kind, is_named = "server", scheme not in _EXAMPLES or is_server_url(f"http://{place}")
     if not is_named:
         said = f"{shown_url(url)} names no {kind}; write for example {scheme}://{_EXAMPLES[scheme]}"
         raise ValidationError(said, field="stores")
-
-
-def _is_server(place: str) -> bool:
-    try:
-        parts = urlsplit(f"http://{place}")
-        _ = parts.port  # raises where it cannot be one
-    except ValueError:
-        return False
-    return bool(parts.hostname) and place.isprintable() and " " not in place and parts.path.isascii()
 
 
 def names_missing_file(url: str) -> bool:
