@@ -55,6 +55,7 @@ from commonplace.engine.transfer.admission import (
     MERGED_IN_A_CIRCLE as MERGED_IN_A_CIRCLE,
     MERGED_INTO_ITSELF as MERGED_INTO_ITSELF,
 )
+from commonplace.engine.transfer.erasures import Erasures as Erasures
 from commonplace.engine.transfer.imports import Outcome as Outcome, stated_already as stated_already
 from commonplace.engine.transfer.migration import Migration as Migration
 from commonplace.engine.transfer.migration_marks import (

@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from commonplace.engine import MERGED_IN_A_CIRCLE, Engine, Outcome, Palace, Progress, Triple
+from commonplace.engine import MERGED_IN_A_CIRCLE, Engine, Erasures, Outcome, Palace, Progress, Triple
 from commonplace.transfer import records
 from commonplace.transfer.bounded_lines import bounded_lines
 from commonplace.transfer.report import Broken, ImportRefused, ImportReport
@@ -146,12 +146,13 @@ async def import_export(
 ) -> ImportReport:  # fmt: skip
     """Take in a file of ours: all of it or, with `skip_broken`, what of it is right."""
     report = ImportReport("commonplace", dry_run, hide=engine.redactor.shown)
+    erased = await engine.imports.erasures(who, restore=restore_erased)  # of the time before it is read
     with source.open("rb") if isinstance(source, Path) else nullcontext(source) as file:
         # All of it at one go: a server has others to answer meanwhile.
         circular = await asyncio.to_thread(_read_through, ExportReader(file, report.add_broken), report.add_broken)
         if report.broken_count and not skip_broken:
             raise ImportRefused(source.name if isinstance(source, Path) else "the body", report)
-        await _take_in(engine, who, file, report, circular, restore_erased, progress)
+        await _take_in(engine, who, file, report, circular, erased, progress)
     return report
 
 
@@ -166,12 +167,11 @@ def _read_through(reader: ExportReader, broken: Callable[[Broken], None]) -> set
 
 async def _take_in(
     engine: Engine, who: Principal, file: BinaryIO, report: ImportReport, circular: Collection[int],
-    restore_erased: bool, progress: Progress | None,
+    erased: Erasures, progress: Progress | None,
 ) -> None:  # fmt: skip
     dry_run = report.dry_run
     report.broken.clear()
     report.broken_count = 0
-    erased = set() if restore_erased else await engine.imports.erased_ids(who)
     reader = ExportReader(file, report.add_broken, circular)
     batch: list[tuple[int, list[Memory]]] = []
     chars = 0
@@ -195,7 +195,7 @@ async def _take_in(
             await flush()
             chars = 0
         if isinstance(parsed, Triple):
-            done = await engine.imports.statement(who, parsed, erased=erased, dry_run=dry_run, ended=ended)
+            done = await engine.imports.statement(who, parsed, erased, dry_run=dry_run, ended=ended)
             _note(report, "statement", done, f"line {number}: {parsed.subject} {parsed.predicate}")
         elif isinstance(parsed, Palace):
             done = await engine.imports.palace(who, parsed, dry_run=dry_run)

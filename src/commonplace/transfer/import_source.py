@@ -15,6 +15,7 @@ from commonplace.engine import (
     BatchItem,
     Draft,
     Engine,
+    Erasures,
     Outcome,
     Progress,
     Triple,
@@ -169,7 +170,7 @@ class _Writer:
         self._batch: list[tuple[SourceMemory, Draft]] = []
         self._chars = 0
         self._seen: set[bytes] = set()
-        self._erased: set[str] | None = None  # read with the first statement
+        self._erased: Erasures | None = None  # asked for with the first statement
         self._previewed: list[Triple] = []  # statements that a dry run has said would be written
 
     async def add(self, item: SourceMemory) -> None:
@@ -278,9 +279,9 @@ class _Writer:
             str(id), *said, start, item.valid_to, item.confidence, item.provenance, asserted_by=self._who.name
         )
         if self._erased is None:
-            self._erased = await self._engine.imports.erased_ids(self._who)
+            self._erased = await self._engine.imports.erasures(self._who)
         done = await self._engine.imports.statement(
-            self._who, triple, erased=self._erased, dry_run=self._dry_run, same_id_is_known=True
+            self._who, triple, self._erased, dry_run=self._dry_run, same_id_is_known=True
         )
         if self._dry_run and done.result == "written":
             done = self._beside_previewed(triple)

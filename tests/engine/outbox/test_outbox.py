@@ -166,7 +166,7 @@ async def _import(h: House) -> None:
     line = Memory("0199aaaa-0000-7000-8000-000000000001", "local", AGENT, "semantic", "imported", created_at=1)
     first = replace(line, version=1, seq=1, updated_at=1)
     versions = [first, replace(first, content="imported anew", version=2, seq=2)]
-    (done,) = await h.engine.imports.memories(WHO, [versions], set())
+    (done,) = await h.engine.imports.memories(WHO, [versions])
     assert done.result == "written"
 
 

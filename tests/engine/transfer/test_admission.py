@@ -30,7 +30,7 @@ def rule(operation: str, action: str, **when: Any) -> list[dict[str, Any]]:
 
 
 def brought(subject: Subject, run: Any, *versions: Memory, dry_run: bool = False) -> Any:
-    return run(subject.engine.imports.memories(WHO, [versions], set(), dry_run=dry_run))[0]
+    return run(subject.engine.imports.memories(WHO, [versions], dry_run=dry_run))[0]
 
 
 def refused(operation: str, action: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from commonplace.stores.base import AuditEntry, AuditPart, Primary, Transaction
+from commonplace.stores.base import AuditEntry, AuditPart, Primary, Record, Transaction
 from commonplace.wire.canonical import canonical, new_salt, sha256_hex
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.record import Principal
@@ -21,6 +21,9 @@ AUDIT_OPERATIONS = (
     "recover", "undo_recovery", "mend_time", "create_token", "rotate_token", "revoke_token", "remove_token",
     "add_peer", "remove_peer", "vouch", "rotate_identity", "discard_deliveries",
 )  # fmt: skip
+#: The record that says which entry is the last to tell of something erased: whoever has read the ledger that far knows
+#: in a transaction, where it cannot read on, that nothing was erased since.
+_ERASURES, _LAST = "erasures", "last"
 _PAGE = 1000
 
 
@@ -46,17 +49,26 @@ async def agents_in(primary: Primary, tenant: str, operations: Sequence[str] | N
     return found
 
 
-async def erased_ids(primary: Primary, tenant: str) -> list[str]:
-    """Everything that was erased, by what the ledger says, in that order."""
-    found, after = dict[str, None](), 0
+async def erased_ids(primary: Primary, tenant: str, after: int = 0) -> tuple[list[str], int]:
+    """Everything that was erased, by what the entries after this one say, in that order; and the last that was read."""
+    found = dict[str, None]()
     while entries := await primary.audit(tenant, after=after, limit=_PAGE):
-        for part in (part for entry in entries for part in entry.parts):
-            if part.memory_id is None and part.payload is not None and b'"erased"' in part.payload:
-                payload = json.loads(part.payload)
-                if payload.get("erased") and "id" in payload:
-                    found[payload["id"]] = None
+        found |= dict.fromkeys(id for entry in entries for part in entry.parts if (id := _erased_id(part)) is not None)
         after = entries[-1].n
-    return list(found)
+    return list(found), after
+
+
+def last_erasure(tx: Transaction) -> int:
+    """The number of the last entry that tells of something erased; 0 before the first."""
+    noted = tx.record(_ERASURES, _LAST)
+    return 0 if noted is None else int(noted.value["n"])
+
+
+def _erased_id(part: AuditPart) -> str | None:
+    if part.memory_id is not None or part.payload is None or b'"erased"' not in part.payload:
+        return None
+    payload = json.loads(part.payload)
+    return payload.get("id") if payload.get("erased") else None
 
 
 def append(tx: Transaction, who: Principal, operation: str, agent_id: str, parts: Sequence[AuditPart]) -> AuditEntry:
@@ -76,6 +88,8 @@ def append(tx: Transaction, who: Principal, operation: str, agent_id: str, parts
     )
     entry.hash = _header_hash(entry)
     tx.append_audit(entry)
+    if any(_erased_id(part) is not None for part in parts):
+        tx.put_record(Record(_ERASURES, _LAST, {"n": entry.n}))
     return entry
 
 

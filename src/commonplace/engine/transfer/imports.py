@@ -7,7 +7,7 @@ unless someone says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -29,6 +29,7 @@ from commonplace.engine.memory.write import (
 )
 from commonplace.engine.palaces.palaces import Palace, Palaces
 from commonplace.engine.transfer.admission import Admitted, admit_history
+from commonplace.engine.transfer.erasures import Erasures
 from commonplace.engine.transfer.exports import IMPORT
 from commonplace.engine.transfer.near_duplicates import is_near_duplicate
 from commonplace.engine.transfer.originals import as_imported, with_aliases
@@ -61,18 +62,24 @@ class Imports:
         self._core = core
         self._palaces = palaces
 
-    async def erased_ids(self, who: Principal) -> set[str]:
-        """Everything that was erased here, by what the ledger says; the caller asks once and hands it on."""
-        return set(await audit.erased_ids(self._core.primary, who.tenant))
+    async def erasures(self, who: Principal, *, restore: bool = False) -> Erasures:
+        """What must not come back: everything that was erased here or, to `restore` that, what is from now on. The
+        caller asks once and hands it on."""
+        after = (await self._core.primary.audit_head(who.tenant))[0] if restore else 0
+        return Erasures(self._core, who.tenant, after)
 
     async def memories(
-        self, who: Principal, histories: Sequence[Sequence[Memory]], erased: set[str], *, dry_run: bool = False
-    ) -> list[Outcome]:
-        """Each memory, all its versions or those that are missing here; what is right goes in though others are not."""
+        self, who: Principal, histories: Sequence[Sequence[Memory]], erased: Erasures | None = None, *,
+        dry_run: bool = False,
+    ) -> list[Outcome]:  # fmt: skip
+        """Each memory, all its versions or those that are missing here; what is right goes in though others are not.
+        Nothing that was `erased`, without them nothing that ever was."""
         outcomes: dict[int, Outcome] = {}
         ready: list[tuple[int, Admitted]] = []
         survivors: dict[str, str | None] = {}
-        gone = await self._still_erased(who, [versions[0].id for versions in histories], erased)
+        erased = erased or await self.erasures(who)
+        await erased.read()
+        gone = await erased.among(versions[0].id for versions in histories)  # before rules are asked about them
         for i, versions in enumerate(histories):
             try:
                 if versions[0].id in gone:
@@ -86,33 +93,26 @@ class Imports:
             if not batch:
                 continue
             try:
-                done = await self._write(who, [admitted for _, admitted in batch], dry_run=dry_run)
+                done = await self._write(who, [admitted for _, admitted in batch], erased, dry_run=dry_run)
             except Conflict:  # of one, such as an id that another tenant has: the others must not wait for it
-                done = [await self._write_one(who, admitted, dry_run=dry_run) for _, admitted in batch]
+                done = [await self._write_one(who, admitted, erased, dry_run=dry_run) for _, admitted in batch]
             for (i, admitted), outcome in zip(batch, done, strict=True):
                 outcomes[i] = replace(outcome, redacted=admitted.labels) if outcome.result == "written" else outcome
         return [outcomes[i] for i in range(len(histories))]
 
-    async def _still_erased(self, who: Principal, ids: Iterable[str | None], erased: Collection[str]) -> set[str]:
-        """Of these ids those that were erased and have not been restored since."""
-        suspects = {id for id in ids if id is not None and id in erased}
-        if not suspects:
-            return suspects
-        return await self._core.transact(
-            who.tenant, lambda tx: {id for id in suspects if tx.get(id) is None and tx.triple(id) is None}
-        )
-
-    async def _write_one(self, who: Principal, admitted: Admitted, *, dry_run: bool) -> Outcome:
+    async def _write_one(self, who: Principal, admitted: Admitted, erased: Erasures, *, dry_run: bool) -> Outcome:
         try:
-            return (await self._write(who, [admitted], dry_run=dry_run))[0]
+            return (await self._write(who, [admitted], erased, dry_run=dry_run))[0]
         except Conflict as conflict:
             return Outcome("left_out", conflict.message)
 
-    async def _write(self, who: Principal, batch: Sequence[Admitted], *, dry_run: bool = False) -> list[Outcome]:
+    async def _write(
+        self, who: Principal, batch: Sequence[Admitted], erased: Erasures, *, dry_run: bool = False
+    ) -> list[Outcome]:
         async def attempt() -> list[Outcome]:
             if dry_run:
-                return await self._core.transact(
-                    who.tenant, lambda tx: [_refusal(tx, each) or Outcome("written") for each in batch]
+                return await erased.transact(
+                    lambda tx: [_refusal(tx, each, erased) or Outcome("written") for each in batch]
                 )
             missing = [
                 [_salted(as_imported(v, n)) for n, v in enumerate(each.versions[each.known :], start=each.known + 1)]
@@ -122,7 +122,7 @@ class Imports:
             entries = iter(await self._core.make_entries(flat) if flat else ())
             wanted = [[next(entries) for _ in versions] for versions in missing]
             todo = list(zip(batch, wanted, strict=True))
-            return await self._core.transact(who.tenant, lambda tx: [_put(tx, who, *each) for each in todo])
+            return await erased.transact(lambda tx: [_put(tx, who, *each, erased) for each in todo])
 
         return await self._core.retry_on_conflict(attempt)
 
@@ -181,19 +181,21 @@ class Imports:
     # statements and palaces
 
     async def statement(
-        self, who: Principal, triple: Triple, *, erased: Collection[str] = (), dry_run: bool = False,
+        self, who: Principal, triple: Triple, erased: Erasures | None = None, *, dry_run: bool = False,
         same_id_is_known: bool = False, ended: dict[str, int] | None = None,
     ) -> Outcome:  # fmt: skip
         """A statement with its interval and its author, where nothing here speaks of the same time, and neither it nor
-        the memory it came from is one of the `erased`. One that is here and holds until further notice ends when it
-        ended there. With `same_id_is_known` whatever has its id is taken for it, as where the source has no times.
+        the memory it came from was `erased` (see `memories`). One that is here and holds until further notice ends when
+        it ended there. With `same_id_is_known` whatever has its id is taken for it, as where the source has no times.
         `ended` is what a dry run notes for what comes after it: the statements that the run will have ended, and when.
         """
+        erased = erased or await self.erasures(who)
         try:
             self._core.require(who, triple.agent_id, "admin")
             _check_ids(triple)
             self._core.check_names(asserted_by=triple.asserted_by)
-            if await self._still_erased(who, (triple.id, triple.memory_id, triple.provenance), erased):
+            await erased.read()
+            if await erased.among(_derived_from(triple)):  # before rules are asked about it
                 raise Conflict(_ERASED_HERE)
             said = Statement(
                 triple.agent_id, triple.subject, triple.predicate, triple.object, triple.confidence, triple.provenance,
@@ -207,10 +209,10 @@ class Imports:
         kept = replace(triple, **{name: getattr(clean, name) for name in names})
         try:
             put = _StatementImport(
-                who, kept, dry_run, same_id_is_known, {} if ended is None else ended,
+                who, kept, erased, dry_run, same_id_is_known, {} if ended is None else ended,
                 await self._core.policies.triple_guard(who, "forget"),
             )  # fmt: skip
-            done = await self._core.transact(who.tenant, put)
+            done = await erased.transact(put)
         except (Conflict, Forbidden) as fault:  # its id is another tenant's, or a rule keeps it from ending
             return Outcome("left_out", fault.message)
         if done.result == "written" and clean != said:
@@ -256,8 +258,15 @@ def _salted(memory: Memory) -> Memory:
     return replace_fields(memory, content_hash=content_hash(memory.content, salt), salt=salt)
 
 
-def _refusal(tx: Transaction, admitted: Admitted) -> Outcome | None:
+def _derived_from(triple: Triple) -> list[str]:
+    """Itself and the memories it is from: with any of them it is erased."""
+    return [id for id in (triple.id, triple.memory_id, triple.provenance) if id is not None]
+
+
+def _refusal(tx: Transaction, admitted: Admitted, erased: Erasures) -> Outcome | None:
     """Why nothing of a history would be written; None where what is missing here would."""
+    if erased.holds(tx, admitted.versions[-1].id):
+        return Outcome("left_out", _ERASED_HERE)
     if admitted.known >= len(admitted.versions):
         return _KNOWN
     last = admitted.versions[-1]
@@ -272,10 +281,10 @@ def _refusal(tx: Transaction, admitted: Admitted) -> Outcome | None:
     return None
 
 
-def _put(tx: Transaction, who: Principal, admitted: Admitted, entries: Sequence[Entry]) -> Outcome:
+def _put(tx: Transaction, who: Principal, admitted: Admitted, entries: Sequence[Entry], erased: Erasures) -> Outcome:
     """Write the versions that are missing, with one entry of the ledger; checked before the first of them is put, as
     others' memories share this transaction."""
-    if (refusal := _refusal(tx, admitted)) is not None:
+    if (refusal := _refusal(tx, admitted, erased)) is not None:
         return refusal
     last = admitted.versions[-1]
     held = tx.get(last.id)
@@ -316,6 +325,7 @@ class _StatementImport:
 
     who: Principal
     triple: Triple
+    erased: Erasures
     dry_run: bool
     same_id_is_known: bool
     ended: dict[str, int]
@@ -323,6 +333,8 @@ class _StatementImport:
 
     def __call__(self, tx: Transaction) -> Outcome:
         triple = self.triple
+        if any(self.erased.holds(tx, id) for id in _derived_from(triple)):
+            return Outcome("left_out", _ERASED_HERE)
         held = tx.triple(triple.id)
         if held is not None:
             return self._beside(tx, held)

@@ -196,7 +196,7 @@ class Migration:
         self._advance(len(plan.versions) - len(wanted))
         filler = _Filler(plan.sequence - at - len(wanted), known["filler"], known["version"], used=known.get("used", 0))
         if filler.left:
-            said = await erased_ids(self._source, plan.tenant)
+            said, _ = await erased_ids(self._source, plan.tenant)
             filler.erased = tuple(id for id in said if id not in self._held)
         self._fillers[plan.tenant] = filler
         if self._again:
