@@ -510,3 +510,43 @@ def test_the_mark_that_windows_puts_before_utf_8_changes_no_hash(
     other, wait = elsewhere
     report = wait(import_export(other.engine, WHO, save(b"\xef\xbb\xbf" + run(exported(filled)))))
     assert (report.written["memory"], report.broken_count) == (3, 0)
+
+
+def texts(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [text for pair in value.items() for each in pair for text in texts(each)]
+    return [text for each in value for text in texts(each)] if isinstance(value, list) else [str(value)]
+
+
+@pytest.mark.parametrize(
+    "long", ["x" * 6000, ["x" * 6000], {"x" * 6000: 1}, 10**4000], ids=["text", "list", "key", "number"]
+)
+def test_what_is_quoted_of_a_file_is_bounded(
+    filled: Subject, run: Any, elsewhere: Elsewhere, save: Save, long: Any
+) -> None:
+    """Whatever is long, wherever it is, in what is broken and in what is left out."""
+    other, wait = elsewhere
+    lines = run(exported(filled)).splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        document = json.loads(line)
+        for place in places(document):
+            data = b"".join(
+                (*lines[:number], json.dumps(altered(document, place, long)).encode() + b"\n", *lines[number + 1 :])
+            )
+            report = wait(import_export(other.engine, WHO, save(data), skip_broken=True, dry_run=True))
+            assert max(map(len, texts(report.document()))) <= 500, (number, place)
+            if report.broken_count:
+                with pytest.raises(ImportRefused) as refused:
+                    wait(import_export(other.engine, WHO, save(data), dry_run=True))
+                assert len(refused.value.message) < 5 * 500 + 200
+
+
+@pytest.mark.parametrize("long", ["x" * 6000, 10**4000], ids=["text", "number"])
+def test_what_to_do_is_still_said_of_a_long_value(filled: Subject, run: Any, save: Save, long: Any) -> None:
+    head, *records, manifest = run(exported(filled)).splitlines(keepends=True)
+    changed = json.dumps({**json.loads(head), "version": long}).encode() + b"\n"
+    with pytest.raises(ImportRefused, match="upgrade Commonplace to import it"):
+        run(import_export(filled.engine, WHO, save(b"".join((changed, *records, manifest)))))
+    changed = json.dumps({**json.loads(manifest), "lines": long}).encode() + b"\n"
+    with pytest.raises(ImportRefused, match=f"lines, not {len(records) + 1}"):
+        run(import_export(filled.engine, WHO, save(b"".join((head, *records, changed)))))

@@ -120,7 +120,9 @@ class ExportReader:
 
     def _check_manifest(self, number: int, said: dict[str, Any], digest: str, lines: int, counts: Counter[str]) -> None:
         if said.get("lines") != lines:
-            self._broken(Broken(f"line {number}", f"the manifest speaks of {said.get('lines')} lines, not {lines}"))
+            self._broken(
+                Broken(f"line {number}", f"the manifest speaks of {said.get('lines')!r:.40} lines, not {lines}")
+            )
         elif said.get("sha256") != digest:
             self._broken(Broken(f"line {number}", "the hash of the manifest differs: a line was changed"))
         elif not isinstance(amounts := said.get("counts"), dict) or {k: v for k, v in amounts.items() if v} != counts:
@@ -230,7 +232,7 @@ def _check_header(document: dict[str, Any]) -> None:
     version = document.get("version")
     if version != records.VERSION:
         raise ValidationError(
-            f"is of version {version} of the format, and {records.VERSION} is the only one known here: "
+            f"is of version {version!r:.40} of the format, and {records.VERSION} is the only one known here: "
             "upgrade Commonplace to import it"
         )
 

@@ -12,6 +12,7 @@ from commonplace.wire.errors import Fault
 _EXAMPLES = 5  # of each reason
 _MAX_REASONS = 100  # of different reasons; a file may be all wrong in ways of its own
 _OTHER = "other reasons"
+_LONGEST = 500  # characters of what is said of one place: a file chooses what is quoted of it
 
 
 @dataclass(slots=True)
@@ -47,15 +48,21 @@ class Reasons:
     examples: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, reason: str, what: str) -> None:
+        reason = _bounded(reason)
         if reason not in self.counts and len(self.counts) >= _MAX_REASONS:
             reason = _OTHER
         self.counts[reason] += 1
         named = self.examples.setdefault(reason, [])
         if what and len(named) < _EXAMPLES:
-            named.append(self.hide(what))
+            named.append(_bounded(self.hide(what)))
 
     def as_documents(self) -> list[dict[str, Any]]:
         return [{"reason": r, "count": n, "examples": self.examples[r]} for r, n in self.counts.most_common()]
+
+
+def _bounded(text: str) -> str:
+    """After secrets were looked for, as half of one is not found."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 @dataclass(slots=True)
@@ -79,7 +86,7 @@ class ImportReport:
     def add_broken(self, broken: Broken) -> None:
         self.broken_count += 1
         if len(self.broken) < _MAX_REASONS:
-            self.broken.append(Broken(self.hide(broken.where), self.hide(broken.reason)))
+            self.broken.append(Broken(_bounded(self.hide(broken.where)), _bounded(self.hide(broken.reason))))
 
     def document(self) -> dict[str, Any]:
         return {

@@ -277,7 +277,7 @@ def _refusal(tx: Transaction, admitted: Admitted, erased: Erasures) -> Outcome |
         return Outcome("left_out", _ID_TAKEN)
     for alias in last.aliases if last.status in ("live", "archived") else ():
         if not _is_free(tx, last, alias):
-            return Outcome("left_out", f"its other id {alias!r} names another memory here")
+            return Outcome("left_out", f"its other id {alias!r:.80} names another memory here")
     return None
 
 
@@ -316,7 +316,7 @@ def _is_free(tx: Transaction, memory: Memory, alias: str) -> bool:
 
 
 def stated_already(triple: Triple) -> str:
-    return f"something else is stated here of {triple.subject!r} at that time"
+    return f"something else is stated here of {triple.subject!r:.80} at that time"
 
 
 @dataclass(slots=True, frozen=True)
