@@ -17,7 +17,7 @@ from transfer_scenarios import WHO, export_of, exported
 
 from commonplace.engine import Forget
 from commonplace.stores.memory import InMemory
-from commonplace.testing.subject import FakeClock, Subject, open_subject
+from commonplace.testing.subject import DAY_MS, FakeClock, Subject, open_subject
 from commonplace.transfer import import_file, records
 from commonplace.transfer.import_file import import_export, is_export
 from commonplace.transfer.report import ImportRefused
@@ -550,3 +550,48 @@ def test_what_to_do_is_still_said_of_a_long_value(filled: Subject, run: Any, sav
     changed = json.dumps({**json.loads(manifest), "lines": long}).encode() + b"\n"
     with pytest.raises(ImportRefused, match=f"lines, not {len(records) + 1}"):
         run(import_export(filled.engine, WHO, save(b"".join((head, *records, changed)))))
+
+
+def dated(filled: Subject, run: Any, created_at: int) -> bytes:
+    """An export whose first memory has this time in its last version."""
+    _, *lines, _ = map(json.loads, run(exported(filled)).splitlines())
+    lines[0]["versions"][-1]["created_at"] = created_at
+    return export_of(*lines)
+
+
+@pytest.mark.parametrize("ahead", [1, 253_402_300_799_999 - 2 * 10**12])
+def test_what_is_dated_beyond_the_error_of_a_clock_is_broken(
+    filled: Subject, run: Any, elsewhere: Elsewhere, save: Save, ahead: int
+) -> None:
+    """The doctor would find it, and what it dated anew here could not be imported again."""
+    other, wait = elsewhere
+    path = save(dated(filled, run, other.clock() + 7 * DAY_MS + ahead))
+    with pytest.raises(ImportRefused, match=r"line 2: created_at is .* set the clock that is wrong"):
+        wait(import_export(other.engine, WHO, path))
+    report = wait(import_export(other.engine, WHO, path, skip_broken=True))
+    assert (report.broken_count, report.written["memory"]) == (1, 2)
+
+
+def test_what_is_dated_within_the_error_of_a_clock_comes_in_as_it_is(
+    filled: Subject, run: Any, elsewhere: Elsewhere, save: Save
+) -> None:
+    other, wait = elsewhere
+    wait(other.forget(*[m.id for m in wait(other.list("bob"))], agent="bob", hard_delete=True))
+    data = dated(filled, run, other.clock() + 7 * DAY_MS)
+    assert wait(import_export(other.engine, WHO, save(data))).written["memory"] == 3
+    assert sorted(wait(exported(other)).splitlines()[1:-1]) == sorted(
+        json.dumps(each, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+        for each in map(json.loads, data.splitlines()[1:-1])
+    )
+    assert wait(import_export(other.engine, WHO, save(data))).known["memory"] == 3
+
+
+def test_an_export_of_what_the_doctor_dated_anew_comes_in(
+    filled: Subject, run: Any, elsewhere: Elsewhere, save: Save
+) -> None:
+    """Its earlier versions still have the time of the clock that was wrong."""
+    other, wait = elsewhere
+    _, *lines, _ = map(json.loads, run(exported(filled)).splitlines())
+    last = lines[0]["versions"][-1]
+    lines[0]["versions"].insert(0, {**last, "created_at": other.clock() + 8 * DAY_MS, "content": "earlier"})
+    assert wait(import_export(other.engine, WHO, save(export_of(*lines)))).written["memory"] == 3

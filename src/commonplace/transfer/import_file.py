@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from commonplace.engine import MERGED_IN_A_CIRCLE, Engine, Erasures, Outcome, Palace, Progress, Triple
+from commonplace.stores.graph import LEAP_MS
 from commonplace.transfer import records
 from commonplace.transfer.bounded_lines import bounded_lines
 from commonplace.transfer.report import Broken, ImportRefused, ImportReport
 from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.record import Memory, Principal
 from commonplace.wire.strict_json import InvalidJson, decode
+from commonplace.wire.times import iso
 
 Parsed = list[Memory] | Triple | Palace
 
@@ -35,11 +37,11 @@ class ExportReader:
     """The records of a file with the number of their line; what is wrong is handed to `broken` and left out."""
 
     def __init__(
-        self, file: BinaryIO, broken: Callable[[Broken], None], circular: Collection[int] | None = None
+        self, file: BinaryIO, now: int, broken: Callable[[Broken], None], circular: Collection[int] | None = None
     ) -> None:
         """`circular` are lines that an earlier reading found: only at the end of the file are they known. Without them
         this is that reading."""
-        self._file, self._broken, self._circular = file, broken, circular
+        self._file, self._now, self._broken, self._circular = file, now, broken, circular
         self._survivors: dict[str, tuple[int, str]] = {}  # of those that became part of another, where and of which
         self.size = file.seek(0, io.SEEK_END)
         self.position = 0
@@ -68,6 +70,8 @@ class ExportReader:
                 else:
                     parsed = _parse(document)
                     _count(counts, parsed)
+                    if isinstance(parsed, list):
+                        _check_time(parsed[-1], self._now)
                     if self._circular is not None and number in self._circular:
                         raise ValidationError(MERGED_IN_A_CIRCLE)
                     if self._circular is None and isinstance(parsed, list):
@@ -151,7 +155,8 @@ async def import_export(
     erased = await engine.imports.erasures(who, restore=restore_erased)  # of the time before it is read
     with source.open("rb") if isinstance(source, Path) else nullcontext(source) as file:
         # All of it at one go: a server has others to answer meanwhile.
-        circular = await asyncio.to_thread(_read_through, ExportReader(file, report.add_broken), report.add_broken)
+        reader = ExportReader(file, engine.clock(), report.add_broken)
+        circular = await asyncio.to_thread(_read_through, reader, report.add_broken)
         if report.broken_count and not skip_broken:
             raise ImportRefused(source.name if isinstance(source, Path) else "the body", report)
         await _take_in(engine, who, file, report, circular, erased, progress)
@@ -174,7 +179,7 @@ async def _take_in(
     dry_run = report.dry_run
     report.broken.clear()
     report.broken_count = 0
-    reader = ExportReader(file, report.add_broken, circular)
+    reader = ExportReader(file, engine.clock(), report.add_broken, circular)
     batch: list[tuple[int, list[Memory]]] = []
     chars = 0
     ended: dict[str, int] = {}
@@ -246,6 +251,17 @@ def _parse(document: dict[str, Any]) -> Parsed:
         case "palace":
             return records.palace(document)
     raise ValidationError(f"is a record of an unknown kind: {document.get('record')!r:.80}")
+
+
+def _check_time(memory: Memory, now: int) -> None:
+    """What the doctor would find is named here, where it can be put right: the history is compared by its times, so
+    that it could not be imported again if it were dated anew here."""
+    if memory.created_at > now + LEAP_MS:
+        raise ValidationError(
+            f"created_at is {iso(memory.created_at)}, and the clock here says {iso(now)}: set the clock that is wrong; "
+            "`commonplace doctor` where it is from dates the memory anew",
+            field="created_at",
+        )
 
 
 def _count(counts: Counter[str], parsed: Parsed) -> None:
