@@ -409,9 +409,17 @@ def test_a_store_is_moved_to_another_folder(cli: Cli, remember: Callable[..., st
     assert "both stores hold the same" in done.out
     assert cli("audit", "verify", "--data", there).code == 0
     assert len(cli("history", id, "--data", there, "--json").json["versions"]) == 2
+    again = cli("migrate", "--from", str(data), "--to", there, "--dry-run")
+    assert "would copy nothing: 1 memory, 2 versions" in again.out
     again = cli("migrate", "--from", str(data), "--to", there)
-    assert again.code == 1
-    assert "the target is not empty" in again.err
+    assert again.code == 0, again
+    assert "1 memory, 2 versions" in again.out
+    assert "already; both stores hold the same" in again.out
+    assert cli("migrate", "--from", str(data), "--to", there, "--json", "--yes").json["already_there"]
+    remember("Bob keeps bees")
+    later = cli("migrate", "--from", str(data), "--to", there)
+    assert later.code == 1
+    assert "the target is not empty" in later.err
 
 
 @pytest.mark.parametrize("target", ["sqlite://", "", "{}/file/there", "{}/data/../data"])

@@ -293,7 +293,7 @@ def test_half_of_a_store_is_not_moved_on(
     with open_subject(InMemory(clock), clock) as (third, go):
         with pytest.raises(UnusableStore, match="a migration into it has not come to its end"):
             go(migration(other, third).run())
-        assert go(check_target(third.store)) is False  # nothing was begun there
+        assert go(check_target(third.store, other.store)) is False  # nothing was begun there
 
 
 def test_what_is_written_into_a_half_filled_target_is_noticed(

@@ -61,11 +61,13 @@ def migrate(
             report = runner.run(move.report())
             if dry_run:
                 would = f"would copy {_amounts(report.counts)}"
+                if report.already_there:
+                    would = f"would copy nothing: {_amounts(report.counts)} seem to be there already"
                 return Answer(report.document(), lambda: _show(report.fidelity, would))
             if not run.as_json:  # whose one document has it
                 _show(report.fidelity, None)
                 sys.stdout.flush()  # what is said first is to be read also of a run that is killed
-            if not yes and run.interactive:
+            if not yes and run.interactive and not report.already_there:
                 output.confirm(f"copy {_amounts(report.counts)} to {shown_url(move.target_url)}?")
             with ProgressBar("copying") as bar:
                 done = runner.run(move.run(OPERATOR, report, bar))
@@ -73,6 +75,8 @@ def migrate(
             runner.run(move.close())
     on = " (went on where it had stopped)" if done.done and done.done["resumed"] else ""
     said = f"copied {_amounts(done.counts)} to {shown_url(move.target_url)}{on}; both stores hold the same"
+    if done.done and done.done["already_there"]:
+        said = f"{_amounts(done.counts)} were in {shown_url(move.target_url)} already; both stores hold the same"
     return Answer(done.document(), said, [f"the store in {shown_url(move.source_url)} is as it was"])
 
 

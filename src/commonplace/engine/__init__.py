@@ -60,6 +60,7 @@ from commonplace.engine.transfer.imports import Outcome as Outcome, stated_alrea
 from commonplace.engine.transfer.migration import Migration as Migration
 from commonplace.engine.transfer.migration_marks import (
     check_target as check_target,
+    is_copy as is_copy,
     require_unfinished as require_unfinished,
     require_whole as require_whole,
 )

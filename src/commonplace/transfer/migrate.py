@@ -10,7 +10,7 @@ from commonplace import plugins
 from commonplace.config import DATABASE
 from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_recorded
-from commonplace.engine import Migration, check_target, plan_tenants, require_whole
+from commonplace.engine import Migration, check_target, is_copy, plan_tenants, require_whole
 from commonplace.stores.base import Primary, StoreSettings
 from commonplace.stores.optional import Progress, SecondVectors
 from commonplace.stores.same_store import is_database, is_same
@@ -92,9 +92,15 @@ class MigrationReport:
     fidelity: list[Row]
     counts: dict[str, int]
     done: dict[str, Any] | None = None
+    already_there: bool = False  # by a migration that had come to its end before it could say so
 
     def document(self) -> dict[str, Any]:
-        return {"fidelity": self.fidelity, "counts": self.counts, "dry_run": self.done is None, **(self.done or {})}
+        return {
+            "fidelity": self.fidelity,
+            "counts": self.counts,
+            "dry_run": self.done is None,
+            "already_there": self.already_there,
+        } | (self.done or {})
 
 
 class StoreMove:
@@ -122,9 +128,13 @@ class StoreMove:
         """What would be kept; makes nothing where the target is not there yet. Refuses one that holds anything or could
         not be made, and a source that is half of a store."""
         await require_whole(self._source)
+        there = False
         if self._target is None:
             if plugins.store_exists(self.target_url) and not names_empty_file(self.target_url):
-                await check_target(self._open_target())
+                target = self._open_target()
+                there = await is_copy(target, self._source)
+                if not there:
+                    await check_target(target, self._source)
             else:
                 plugins.require_creatable(self.target_url)
         embedder = await self._embedder()
@@ -135,7 +145,7 @@ class StoreMove:
         async for plan in plan_tenants(self._source):
             for kind, count in plan.counts.items():
                 counts[kind] = counts.get(kind, 0) + count
-        return MigrationReport(rows, counts)
+        return MigrationReport(rows, counts, already_there=there)
 
     async def run(self, who: Principal, report: MigrationReport, progress: Progress | None = None) -> MigrationReport:
         target = self._target or self._open_target()

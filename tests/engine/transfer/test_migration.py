@@ -134,13 +134,6 @@ def test_a_target_that_is_not_empty_is_refused(filled: Subject, target: tuple[Su
     assert [m.content for m in wait(other.list())] == ["mine"]
 
 
-def test_once_done_it_is_not_done_again(filled: Subject, target: tuple[Subject, Any]) -> None:
-    other, wait = target
-    wait(migration(filled, other).run())
-    with pytest.raises(Conflict, match="not empty"):
-        wait(migration(filled, other).run())
-
-
 def test_a_copy_that_differs_is_noticed(
     filled: Subject, target: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,3 +167,42 @@ def test_progress_ends_at_its_total(filled: Subject, target: tuple[Subject, Any]
     wait(migration(filled, other).run(lambda done, total: told.append((done, total))))
     assert told[-1][0] == told[-1][1] > 0
     assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+# again after it has come to its end: whoever was stopped before that was said repeats the command
+
+
+def test_again_after_its_end_it_compares_and_says_so(filled: Subject, run: Any, target: tuple[Subject, Any]) -> None:
+    other, wait = target
+    first = wait(migration(filled, other).run())
+    before = wait(digests(other, run(planned(filled))))
+    again = wait(migration(filled, other).run())
+    assert (first["already_there"], again["already_there"]) == (False, True)
+    assert {name: again[name] for name in ("counts", "tenants")} == {
+        name: first[name] for name in ("counts", "tenants")
+    }
+    assert wait(digests(other, run(planned(filled)))) == before
+
+
+@pytest.mark.parametrize("changed", ["the target", "the source", "a row of the target"])
+def test_again_where_one_of_both_was_used_since(
+    filled: Subject, run: Any, target: tuple[Subject, Any], changed: str
+) -> None:
+    other, wait = target
+    wait(migration(filled, other).run())
+    if changed == "the target":
+        wait(other.remember("new there"))
+    elif changed == "the source":
+        run(filled.remember("new here"))
+    else:
+        (memory, *_) = wait(other.list())
+        wait(other.store.transact("local", lambda tx: tx.demote([memory.id], 0.25)))
+    said = {
+        "the target": "has everything of this store, and more since",
+        "the source": "the target is not empty",
+        "a row of the target": "one of both has been used since",
+    }
+    sequence = wait(other.store.sequence("local"))
+    with pytest.raises(Conflict, match=said[changed]):
+        wait(migration(filled, other).run())
+    assert wait(other.store.sequence("local")) == sequence

@@ -10,6 +10,7 @@ from commonplace.engine.core import SYSTEM
 from commonplace.engine.transfer.migration_marks import MIGRATION, PROGRESS, SOURCE, check_target, require_whole
 from commonplace.stores.base import Entry, Record
 from commonplace.stores.copies import PrimaryCopy
+from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import Subject
 from commonplace.wire.errors import Conflict, Unavailable, UnusableStore
 from commonplace.wire.record import Memory
@@ -23,20 +24,20 @@ def note(subject: Subject, tenant: str, key: str) -> Any:
 
 def test_an_empty_one_is_whole_and_may_be_filled(subject: Subject, run: Any) -> None:
     run(require_whole(subject.store))
-    assert run(check_target(subject.store)) is False
+    assert run(check_target(subject.store, InMemory())) is False
 
 
 def test_one_that_holds_something_is_whole_and_not_filled(subject: Subject, run: Any) -> None:
     run(subject.remember("mine"))
     run(require_whole(subject.store))
     with pytest.raises(Conflict, match="the target is not empty"):
-        run(check_target(subject.store))
+        run(check_target(subject.store, InMemory()))
 
 
 def test_one_that_is_half_filled_goes_on_and_is_nothing_else(subject: Subject, run: Any) -> None:
     run(subject.remember("copied"))
     run(note(subject, SYSTEM, SOURCE))
-    assert run(check_target(subject.store)) is True
+    assert run(check_target(subject.store, InMemory())) is True
     with pytest.raises(UnusableStore, match="has not come to its end"):
         run(require_whole(subject.store))
 
@@ -59,4 +60,4 @@ def test_one_that_is_half_filled_takes_no_copies(subject: Subject, run: Any, ope
 def test_one_that_an_earlier_version_left_goes_on(subject: Subject, run: Any, tenant: str) -> None:
     run(subject.remember("copied"))
     run(note(subject, tenant, PROGRESS))
-    assert run(check_target(subject.store)) is True
+    assert run(check_target(subject.store, InMemory())) is True

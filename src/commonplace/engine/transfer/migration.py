@@ -22,10 +22,12 @@ from commonplace.engine.core import SYSTEM, Core
 from commonplace.engine.ledger.audit import erased_ids
 from commonplace.engine.transfer.migration_marks import (
     MIGRATION,
+    NAME_AN_EMPTY_ONE,
     PROGRESS,
     SOURCE,
     check_target,
     holds_anything,
+    is_copy,
     require_whole,
 )
 from commonplace.engine.transfer.store_digest import (
@@ -123,7 +125,9 @@ class Migration:
         """Copy everything that is not there yet, compare both stores, and say what was copied."""
         self._progress = progress or self._progress
         await require_whole(self._source)
-        resumed = self._again = await check_target(self._target)
+        if await is_copy(self._target, self._source):
+            return await self._compare_only()
+        resumed = self._again = await check_target(self._target, self._source)
         await self._note_source()
         await self._core.use_embedder(self._embedder)
         before: list[dict[str, str]] = []
@@ -151,10 +155,19 @@ class Migration:
         else:
             raise Unavailable("the source is written to all the time; stop what writes to it, and run this again")
         await self._end(plans)
-        counts: Counter[str] = sum((plan.counts for plan in plans), Counter())
-        hashes = [hashlib.sha256("".join(each.values()).encode()).hexdigest() for each in digests]
-        named = {plan.tenant or "(installation)": each for plan, each in zip(plans, hashes, strict=True)}
-        return {"counts": dict(counts), "tenants": named, "resumed": resumed}
+        return _result(plans, digests, resumed=resumed)
+
+    async def _compare_only(self) -> dict[str, Any]:
+        """Of a migration that had come to its end before it could say so: whether everything is there."""
+        plans = [await self._planned(plan) async for plan in plan_tenants(self._source)]
+        self._fillers = {plan.tenant: _Filler(0) for plan in plans}
+        digests = [await digest(self._source, plan) for plan in plans]
+        differing = await self._differing(plans, digests)
+        if differing is not None or not await self._is_as_planned(plans):
+            raise Conflict(
+                "the target is a copy of this store, and one of both has been used since", hint=NAME_AN_EMPTY_ONE
+            )
+        return _result(plans, digests, already_there=True)
 
     async def _note_source(self) -> None:
         """Of which store this is the copy, by how the ledger of each tenant begins: another must not go on with it."""
@@ -311,6 +324,19 @@ class Migration:
             if plan.tenant != SYSTEM and await self._target.record(plan.tenant, MIGRATION, PROGRESS) is None:
                 continue
             await self._target.transact(plan.tenant, _finish(self._fillers[plan.tenant]))
+
+
+def _result(
+    plans: Sequence[TenantPlan],
+    digests: Sequence[dict[str, str]],
+    *,
+    resumed: bool = False,
+    already_there: bool = False,
+) -> dict[str, Any]:
+    counts: Counter[str] = sum((plan.counts for plan in plans), Counter())
+    hashes = [hashlib.sha256("".join(each.values()).encode()).hexdigest() for each in digests]
+    named = {plan.tenant or "(installation)": each for plan, each in zip(plans, hashes, strict=True)}
+    return {"counts": dict(counts), "tenants": named, "resumed": resumed, "already_there": already_there}
 
 
 # units of work

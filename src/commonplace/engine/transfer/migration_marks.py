@@ -13,16 +13,42 @@ PROGRESS = "progress"
 NAME_AN_EMPTY_ONE = "name an empty one, or add to this one with `commonplace export` and `commonplace import`"
 
 
-async def check_target(target: Primary) -> bool:
+async def check_target(target: Primary, source: Primary) -> bool:
     """Whether a stopped migration goes on there; raises Conflict where it holds anything else."""
     if await is_unfinished(target):
         return True
     tenants = (SYSTEM, *await target.tenants())
     if any([await holds_anything(target, tenant) for tenant in tenants]):
+        if await _goes_on_from(target, source):
+            raise Conflict("the target has everything of this store, and more since", hint=NAME_AN_EMPTY_ONE)
         raise Conflict(
             "the target is not empty, and a migration takes the place of everything in it", hint=NAME_AN_EMPTY_ONE
         )
     return False
+
+
+async def is_copy(target: Primary, source: Primary) -> bool:
+    """Whether a migration of this source has come to its end there, and no ledger of either has grown since."""
+    if await is_unfinished(target):
+        return False
+    heads = await _heads(source)
+    return bool(heads) and heads == await _heads(target)
+
+
+async def _heads(store: Primary) -> dict[str, tuple[int, str]]:
+    """Of each tenant that has a ledger; each says with its hash all that was done."""
+    heads = {tenant: await store.audit_head(tenant) for tenant in (SYSTEM, *await store.tenants())}
+    return {tenant: head for tenant, head in heads.items() if head[0] > 0}
+
+
+async def _goes_on_from(target: Primary, source: Primary) -> bool:
+    """Whether each ledger of the source is the beginning of the target's."""
+    heads = await _heads(source)
+    found = [
+        await target.audit_hashes(tenant, after=number - 1, limit=1) == [head]
+        for tenant, (number, head) in heads.items()
+    ]
+    return bool(found) and all(found)
 
 
 async def is_unfinished(target: Primary) -> bool:
