@@ -133,7 +133,9 @@ class Resync:
         self._progress = progress
         self._dry_run = dry_run
         self._keep_unknown = keep_unknown
-        self._erased: dict[str, tuple[int, frozenset[str]]] = {}  # by tenant, the ledger's size and what it says
+        self._erased: dict[
+            str, tuple[int, frozenset[str]]
+        ] = {}  # by tenant, and the last entry read
         self._waiting: dict[str, frozenset[str]] = {}  # by tenant, what was in the outbox at the beginning
         self._done = 0
         self._put = 0
@@ -190,9 +192,9 @@ class Resync:
         for some in _groups(ids):
             left -= {memory.id for memory in await primary.get(tenant, some)}
         if left:
-            size, _ = await primary.audit_head(tenant)
-            if tenant not in self._erased or self._erased[tenant][0] != size:
-                self._erased[tenant] = size, frozenset(await erased_ids(primary, tenant))
+            after, known = self._erased.get(tenant, (0, frozenset()))
+            more, after = await erased_ids(primary, tenant, after)  # it is erased on meanwhile
+            self._erased[tenant] = after, known.union(more)
             left -= self._erased[tenant][1]
         return left
 
