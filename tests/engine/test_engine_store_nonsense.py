@@ -167,6 +167,9 @@ class Misled(Flaky):
     async def agent_names(self, tenant: str) -> Any:
         return self.gives["agent_names"] if "agent_names" in self.gives else await super().agent_names(tenant)
 
+    async def tenants(self) -> Any:
+        return self.gives["tenants"] if "tenants" in self.gives else await super().tenants()
+
 
 @pytest.mark.parametrize("given", GIVEN)
 @run
@@ -198,3 +201,50 @@ async def test_a_resync_of_what_gives_no_memories_is_refused_and_deletes_nothing
             await h.engine.stores.resync(WHO, "copy")
         copy.gives = {}
         assert await h.equal()
+
+
+#: What no memory of ours can have as its id, each with how an operator is told of it.
+NO_IDS = {
+    "half of a surrogate pair": ("\ud800", "\ufffd"),
+    "a NUL": ("a\0b", "a\ufffdb"),
+    "a line break": ("a\nb", "a\ufffdb"),
+    "an escape": ("\x1b[2J", "\ufffd[2J"),
+    "a huge one": ("a" * 3_000_000, "a" * 128 + "…"),
+    "none": ("", ""),
+}
+
+
+@pytest.mark.parametrize("given", NO_IDS)
+@run
+async def test_an_id_that_is_none_of_ours_is_named_and_written_nowhere(given: str) -> None:
+    clock = FakeClock()
+    copy = Misled(clock)
+    id, shown = NO_IDS[given]
+    async with house(clock=clock, stores=[copy]) as h:
+        held = await h.remember("words")
+        await h.settled()
+        (memory,) = await h.live()
+        copy.gives = {
+            "scan": Page([memory, replace(memory, id=id)], None),
+            "search": [Candidate(memory, score=1.0), Candidate(replace(memory, id=id), score=9.0)],
+        }
+        done = await h.engine.stores.resync(WHO, "copy")
+        assert [each["id"] for each in done["unreadable"]] == [shown]
+        assert (done["equal"], done["sent"], done["deleted"]) == (False, 0, 0)
+        assert await h.waiting() == {}
+        found = await h.engine.recall(WHO, Query((AGENT,), "words"))
+        assert ([hit.memory.id for hit in found.hits], found.errors) == ([held], {})
+
+
+@pytest.mark.parametrize("name", ["\ud800", "a\0b", "a\nb", "", "a" * 257, "a" * 3_000_000])
+@run
+async def test_a_name_that_nobody_can_have_ends_no_resync(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    clock = FakeClock()
+    copy = Misled(clock)
+    async with house(clock=clock, stores=[copy]) as h:
+        await h.remember("words")
+        await h.settled()
+        copy.gives = {"agent_names": [AGENT, name], "tenants": ["local", name]}
+        done = await h.engine.stores.resync(WHO, "copy")
+        assert (done["equal"], done["memories"]) == (True, 1)
+        assert max(map(len, caplog.messages)) < 200

@@ -13,6 +13,7 @@ from replica_house import AGENT, house, run
 from commonplace.dialects.memorywire import Memorywire
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Draft, Engine, Query
+from commonplace.stores.documents import UnreadableCopy, to_copy
 from commonplace.stores.foreign import ForeignStore, to_metadata
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock
@@ -95,6 +96,20 @@ def test_one_that_names_no_tenant_is_of_none() -> None:
             id="p-1", type="semantic", content="x", score=1.0, metadata={"commonplace_id": _ID, "commonplace": own}
         )
         assert store._memory(hit, AGENT).tenant == ""
+
+
+@pytest.mark.parametrize(
+    "id", ["\ud800", "a\0b", "a b", "", "a" * 3_000_000], ids=["half", "NUL", "blank", "none", "huge"]
+)
+def test_what_is_no_id_of_ours_is_known_by_theirs(id: str) -> None:
+    store = ForeignStore(Unlisted(None, WHO), "peer")  # type: ignore[arg-type]
+    held = to_metadata(Memory(id, "local", AGENT, "semantic", "", created_at=1))
+    copy = store._memory(RecallHit(id="p-1", type="semantic", content="x", score=1.0, metadata=held), AGENT)
+    assert isinstance(copy, UnreadableCopy)
+    assert (copy.id, copy.store_id) == ("", "p-1")
+    known = to_copy({**held["commonplace"], "content": "x"}, "letta", "p-1")
+    assert isinstance(known, UnreadableCopy)
+    assert (known.id, known.store_id) == ("", "p-1")
 
 
 @pytest.mark.parametrize("metadata", DAMAGED.values(), ids=DAMAGED)

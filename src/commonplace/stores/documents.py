@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields
-from typing import Any
+from typing import Any, TypeGuard
 
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.filters import Condition, Where
@@ -16,6 +17,10 @@ OUR_ID, OUR_TENANT, OUR_FIELDS = "commonplace_id", "commonplace_tenant", "common
 #: What changes without a new version, or is the primary's alone: a copy elsewhere would only be wrong.
 _NOT_COPIED = frozenset({"recalls", "last_recalled_at", "demotion", "salt", "content_hash"})
 _FIELDS = {each.name: each for each in fields(Memory) if each.name not in _NOT_COPIED}
+#: Ids are minted or imported as UUIDs. Whoever fills a store by its own verbs may choose others, as tests of stores do;
+#: but not such as no primary could keep, or as would fill it or a log.
+_ID = re.compile(r"[!-~]{1,128}\Z")
+_SHOWN_CHARS = 128
 _TEXTS = ("id", "tenant", "agent_id", "type", "content", "kind", "status")
 
 
@@ -31,6 +36,17 @@ class DamagedCopy(Memory):
 class UnreadableCopy(DamagedCopy):
     """What carries our keys and cannot be read. Nobody knows whether it is ours: where no memory of that id is to have
     a copy it is left, and named by the id that its store gave it."""
+
+
+def is_id(given: object) -> TypeGuard[str]:
+    """Whether a memory of ours can have it as its id: what others give as one is a key of ours from then on."""
+    return isinstance(given, str) and _ID.match(given) is not None
+
+
+def shown_id(given: str) -> str:
+    """An id of another's, as it may be shown: it may hold anything, and be as long as they like."""
+    shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in given[:_SHOWN_CHARS])
+    return shown + "…" * (len(given) > _SHOWN_CHARS)
 
 
 def on_copied_fields(where: Where) -> Where:
@@ -62,7 +78,7 @@ def to_memory(document: Any, store: str) -> Memory:
         memory = Memory(**{name: document[name] for name in _FIELDS if name in document})
         if not all(isinstance(getattr(memory, name), str) for name in _TEXTS):
             raise TypeError
-        if memory.type not in MEMORY_TYPES or memory.status not in EVERY_STATUS:
+        if not is_id(memory.id) or memory.type not in MEMORY_TYPES or memory.status not in EVERY_STATUS:
             raise ValueError
         for name in ("created_at", "expires_at"):
             if not isinstance(getattr(memory, name), int | None):
@@ -78,6 +94,6 @@ def to_copy(document: Any, store: str, store_id: str) -> Memory:
     with suppress(Unavailable):
         return to_memory(document, store)
     id = document.get("id") if isinstance(document, dict) else None
-    if isinstance(id, str) and id:
+    if is_id(id):
         return DamagedCopy(id, "", "", "semantic", "", store_id=store_id)
     return UnreadableCopy("", "", "", "semantic", "", store_id=store_id)

@@ -21,6 +21,7 @@ from commonplace.stores.documents import (
     OUR_TENANT,
     DamagedCopy,
     UnreadableCopy,
+    is_id,
     on_copied_fields,
     to_document,
     to_memory,
@@ -322,7 +323,7 @@ class ForeignStore:
         id, tenant, own = _our_id(hit) or "", held.get(OUR_TENANT), held.get(OUR_FIELDS)
         content = hit.content if isinstance(hit.content, str) else ""
         whose = tenant if isinstance(tenant, str) else ""
-        is_ours = isinstance(own, dict) and (own.get("id"), own.get("tenant")) == (id, tenant)
+        is_ours = bool(id) and isinstance(own, dict) and (own.get("id"), own.get("tenant")) == (id, tenant)
         if is_ours:
             with suppress(Unavailable):
                 return memory_of(hit.content, held, self.name)
@@ -411,4 +412,4 @@ def _listed(memory: Any) -> RecallHit:
 
 def _our_id(hit: RecallHit) -> str | None:
     id = (hit.metadata or {}).get(OUR_ID)
-    return id if isinstance(id, str) else None
+    return id if is_id(id) else None
