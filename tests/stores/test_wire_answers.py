@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -16,7 +18,15 @@ from commonplace.stores import wire
 from commonplace.stores.wire import HttpMemoryStore
 from commonplace.wire import http_client
 from commonplace.wire.errors import Unavailable
-from commonplace.wire.models import RecallRequest, RecallResponse
+from commonplace.wire.models import (
+    ExpirePolicy,
+    ExpireRequest,
+    ForgetRequest,
+    MergeRequest,
+    RecallRequest,
+    RecallResponse,
+    RememberRequest,
+)
 
 HIT = {"id": "x", "type": "semantic", "content": "y", "score": 0.5}
 
@@ -27,14 +37,18 @@ def document(hits: int, content: str = "y") -> bytes:
 
 
 @contextmanager
-def server_answering(answer: bytes) -> Iterator[str]:
+def server_answering(answer: bytes | Callable[[str], bytes]) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
+            self.rfile.read(int(self.headers["Content-Length"] or 0))
+            said = answer if isinstance(answer, bytes) else answer(self.path)
             self.send_response(200)
-            self.send_header("Content-Length", str(len(answer)))
+            self.send_header("Content-Length", str(len(said)))
             self.end_headers()
-            self.wfile.write(answer)
+            with suppress(ConnectionError):  # whoever asked has read enough
+                self.wfile.write(said)
+
+        do_GET = do_POST
 
         def log_message(self, *_: Any) -> None:
             pass
@@ -115,3 +129,89 @@ def test_of_what_is_no_answer_nothing_is_quoted() -> None:
     with server_answering(b'{"results": [], "Alice\'s diagnosis": 1}') as url, pytest.raises(Unavailable) as refused:
         recall(url)
     assert refused.value.message == "it answers recall, but not as memorywire has it; upgrade the older of the two"
+
+
+async def _status(store: HttpMemoryStore) -> Any:
+    return await store.status()
+
+
+async def _list(store: HttpMemoryStore) -> Any:
+    return await store.list_page(agent_id="agent", filter={}, limit=1000, cursor=None)
+
+
+#: Every operation, with how much of its answer is read.
+OPERATIONS: dict[str, tuple[Callable[[HttpMemoryStore], Awaitable[Any]], int]] = {
+    "health": (lambda store: store.health(), 64 << 10),
+    "status": (_status, 4 << 20),
+    "a listing": (_list, (4 << 20) + (16 << 10)),
+    "remember": (lambda s: s.remember(RememberRequest(agent_id="agent", type="semantic", content="x")), 1 << 20),
+    "forget": (lambda s: s.forget(ForgetRequest(agent_id="agent", ids=["x"])), 1 << 20),
+    "merge": (lambda s: s.merge(MergeRequest(agent_id="agent", canonical="x", duplicates=["y"])), 1 << 20),
+    "expire": (lambda s: s.expire(ExpireRequest(agent_id="agent", policy=ExpirePolicy(older_than_days=1))), 1 << 20),
+    "recall": (lambda s: s.recall(RecallRequest(agent_id="agent", query="x", k=5)), (4 << 20) + 5 * (16 << 10)),
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_no_answer_is_read_further_than_its_operation_needs(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask, bound = OPERATIONS[operation]
+    asked: list[int | None] = []
+    read = http.client.HTTPResponse.read
+
+    def noting(response: Any, amount: int | None = None) -> bytes:
+        asked.append(amount)
+        return read(response, amount)
+
+    monkeypatch.setattr(http.client.HTTPResponse, "read", noting)
+    monkeypatch.setattr(http_client, "json", OnlyDumps)
+
+    async def run() -> None:
+        store = HttpMemoryStore(url, None, 5)
+        try:
+            await ask(store)
+        finally:
+            store.close()
+
+    with server_answering(b"[" + b"[]," * (3 << 20) + b"[]]") as url:
+        with pytest.raises(Unavailable, match=f"answered with more than {bound:,} bytes"):
+            asyncio.run(run())
+    assert asked[-1] == bound + 1
+    assert max(filter(None, asked)) < 8_000_000
+
+
+class OnlyDumps:
+    dumps = staticmethod(json.dumps)
+
+
+def test_a_page_that_is_too_large_is_asked_for_again_with_fewer() -> None:
+    def page(path: str) -> bytes:
+        limit = int(parse_qs(urlsplit(path).query)["limit"][0])
+        limits.append(limit)
+        return json.dumps({"memories": [{"id": "x", "content": "y" * 200_000}] * limit, "next_cursor": None}).encode()
+
+    limits: list[int] = []
+
+    async def ask() -> list[int]:
+        store = HttpMemoryStore(url, None, 5)
+        try:
+            return [len((await _list(store))["memories"]) for _ in range(2)]
+        finally:
+            store.close()
+
+    with server_answering(page) as url:
+        assert asyncio.run(ask()) == [12, 12]
+    assert limits == [200, 100, 50, 25, 12, 24, 12]
+
+
+def test_more_memories_than_were_asked_for_are_refused_before_any_is_looked_at() -> None:
+    async def ask() -> None:
+        store = HttpMemoryStore(url, None, 5)
+        try:
+            await _list(store)
+        finally:
+            store.close()
+
+    said = "it answers a listing with 201 memories, and was asked for at most 200"
+    with server_answering(json.dumps({"memories": [{}] * 201}).encode()) as url:
+        with pytest.raises(Unavailable, match=said):
+            asyncio.run(ask())

@@ -30,7 +30,12 @@ from commonplace.wire.http_client import DEFAULT_URL, JsonClient
 from commonplace.wire.record import Clock, Memory, system_clock
 from commonplace.wire.shown_urls import shown_url
 
-_MAX_ANSWER = 256 << 20
+#: JSON is parsed in one go that no other thread can interrupt: a large answer, to whatever, would stop everyone.
+_MAX_ANSWER = 4 << 20
+_MAX_HEALTH = 64 << 10
+#: So much more for each passage that it was asked for: a text and up to 4,096 numbers of its vector. As many of the
+#: longest text (260 kB) are more than is read.
+_MAX_PASSAGE = 128 << 10
 _CONNECTIONS = 4
 _PAGE = 100  # passages: the most that Letta gives
 _DOCUMENT = "commonplace"  # under which our fields are in a passage's metadata
@@ -147,7 +152,7 @@ class LettaStore:
         return sorted(unquote(name, errors="surrogatepass") for name in quoted)
 
     async def health(self) -> dict[str, Any]:
-        found = await self._client.call("GET", "/v1/health/")
+        found = await self._client.call("GET", "/v1/health/", max_bytes=_MAX_HEALTH)
         if found.get("status") != "ok":
             raise Unavailable("it answers, but not as a Letta server does")
         # That says nothing of its database, nor of the endpoint that makes its vectors, which only it can reach.
@@ -261,7 +266,8 @@ class LettaStore:
     async def _passages(self, archive: str, **asked: str | int) -> list[dict[str, Any]]:
         """Nearest first where there is a `query`, else oldest first."""
         asked_for = {"archive_id": archive, "limit": _PAGE, **asked}
-        found = _listed(await self._client.exchange("POST", "/v1/passages/search", asked_for))
+        most = _MAX_ANSWER + int(asked_for["limit"]) * _MAX_PASSAGE
+        found = _listed(await self._client.exchange("POST", "/v1/passages/search", asked_for, max_bytes=most))
         passages = [each.get("passage") for each in found]
         if not all(isinstance(passage, dict) for passage in passages):
             raise Unavailable("letta answered with something that is no passage")

@@ -15,7 +15,7 @@ from commonplace.stores.base import StoreSettings
 from commonplace.stores.foreign import ForeignStore
 from commonplace.stores.urls import split_options, token_advice, token_of
 from commonplace.wire.errors import Unauthenticated, Unavailable, ValidationError
-from commonplace.wire.http_client import JsonClient
+from commonplace.wire.http_client import AnswerTooLarge, JsonClient
 from commonplace.wire.models import (
     ExpireRequest,
     ExpireResponse,
@@ -33,10 +33,14 @@ from commonplace.wire.record import CAPABILITIES, Clock, system_clock
 from commonplace.wire.validate import parse
 
 M = TypeVar("M", bound=Message)
-_MAX_ANSWER = 256 << 20
-#: Of a recall: so much, and so much more for each hit that it was asked for. JSON is parsed in one go that no other
-#: thread can interrupt, so it is far less than as many hits of the longest content (260 kB; most memories have one).
+#: JSON is parsed in one go that no other thread can interrupt: a large answer, to whatever, would stop everyone.
+_MAX_ANSWER = 1 << 20
+_MAX_HEALTH = 64 << 10
+_MAX_STATUS = 4 << 20  # it names every agent
+#: Of a recall and of a page: so much, and so much more for each memory that it was asked for. It is far less than as
+#: many of the longest content (260 kB; most memories have one), and so a page is asked for again with fewer.
 _MAX_RECALL, _MAX_RECALL_HIT = 4 << 20, 16 << 10
+_PAGE = 200  # memories, at most and at first
 
 
 class HttpMemoryStore:
@@ -48,20 +52,17 @@ class HttpMemoryStore:
             url, token, timeout, connections=4, max_bytes=_MAX_ANSWER, is_quoted=False, token_advice=token_advice
         )
         self.capabilities = CAPABILITIES
+        self._page = _PAGE  # as many as lately fitted
 
     async def remember(self, request: RememberRequest, /) -> RememberResponse:
         return await self._post(RememberResponse, "remember", request)
 
     async def recall(self, request: RecallRequest, /) -> RecallResponse:
-        k = request.k
+        def check(document: Any) -> None:
+            _check_count(document, "results", "recall", request.k)
 
-        def check_count(document: Any) -> None:
-            # Before each of them is looked at: there may be hundreds of thousands.
-            if isinstance(document, dict) and isinstance(hits := document.get("results"), list) and len(hits) > k:
-                raise Unavailable(f"it answers recall with {len(hits):,} results, and was asked for at most {k:,}")
-
-        limit = _MAX_RECALL + k * _MAX_RECALL_HIT
-        return await self._post(RecallResponse, "recall", request, max_bytes=limit, check=check_count)
+        limit = _MAX_RECALL + request.k * _MAX_RECALL_HIT
+        return await self._post(RecallResponse, "recall", request, max_bytes=limit, check=check)
 
     async def forget(self, request: ForgetRequest, /) -> ForgetResponse:
         return await self._post(ForgetResponse, "forget", request)
@@ -74,7 +75,7 @@ class HttpMemoryStore:
 
     async def health(self) -> dict[str, Any]:
         try:
-            found = await self._client.call("GET", "/v0/health")
+            found = await self._client.call("GET", "/v0/health", max_bytes=_MAX_HEALTH)
         except Unauthenticated as fault:
             said = "it refuses the token" if self._has_token else "it wants a token"
             raise Unavailable(f"{said}; {fault.hint}") from None
@@ -83,15 +84,33 @@ class HttpMemoryStore:
         return found
 
     async def status(self) -> dict[str, Any]:
-        return await self._client.call("GET", "/v0/status")
+        return await self._client.call("GET", "/v0/status", max_bytes=_MAX_STATUS)
 
     async def list_page(
         self, *, agent_id: str, filter: dict[str, Any], limit: int, cursor: str | None
     ) -> dict[str, Any]:
-        query = {"agent_id": agent_id, "limit": limit, "filter": json.dumps(filter)}
-        return await self._client.call(
-            "GET", "/v0/memories?" + urlencode(query | ({"cursor": cursor} if cursor else {}))
-        )
+        """Of no more than `limit`, and fewer where so many would be too much to be read at once."""
+        while True:
+            count = min(limit, self._page)
+            try:
+                page = await self._page_of(agent_id, filter, count, cursor)
+            except AnswerTooLarge:
+                if count == 1:
+                    raise
+                self._page = count // 2
+            else:
+                self._page = min(max(self._page, 2 * count), _PAGE)
+                return page
+
+    async def _page_of(self, agent_id: str, filter: dict[str, Any], count: int, cursor: str | None) -> dict[str, Any]:
+        query = {"agent_id": agent_id, "limit": count, "filter": json.dumps(filter)}
+        path = "/v0/memories?" + urlencode(query | ({"cursor": cursor} if cursor else {}))
+
+        def read(document: Any) -> Any:
+            _check_count(document, "memories", "a listing", count)
+            return document
+
+        return await self._client.call("GET", path, max_bytes=_MAX_RECALL + count * _MAX_RECALL_HIT, read=read)
 
     def close(self) -> None:
         self._client.close()
@@ -118,6 +137,12 @@ class HttpMemoryStore:
         asked = request.model_dump(exclude_unset=True)
         found: M = await self._client.exchange("POST", f"/v0/{operation}", asked, max_bytes=max_bytes, read=read)
         return found
+
+
+def _check_count(document: Any, name: str, operation: str, most: int) -> None:
+    """Before each of them is looked at: there may be hundreds of thousands."""
+    if isinstance(document, dict) and isinstance(given := document.get(name), list) and len(given) > most:
+        raise Unavailable(f"it answers {operation} with {len(given):,} {name}, and was asked for at most {most:,}")
 
 
 class WireStore(ForeignStore):

@@ -35,6 +35,10 @@ _EXCHANGE_TIMEOUTS = 10  # so many times the timeout of one step is what a whole
 _IDLE_SECONDS = 2.0  # after which a kept connection is not used again
 
 
+class AnswerTooLarge(Unavailable):
+    """More than was to be read of one answer; of what asks for less there may be less."""
+
+
 class JsonClient:
     """A few kept connections to one server, each used by one thread at a time; an error answer becomes its fault.
 
@@ -91,9 +95,17 @@ class JsonClient:
         self._lock = threading.Lock()
         self._closed = False
 
-    async def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        max_bytes: int | None = None,
+        read: Callable[[Any], Any] | None = None,
+    ) -> dict[str, Any]:
         """The object that it answers with."""
-        document = await self.exchange(method, path, body)
+        document = await self.exchange(method, path, body, max_bytes=max_bytes, read=read)
         if not isinstance(document, dict):
             raise Unavailable(f"{self._host} answered with something that is no object")
         return document
@@ -206,7 +218,7 @@ class JsonClient:
             raise Unavailable(why) from error
         if max_bytes is not None and len(answer) > max_bytes:
             connection.close()
-            raise Unavailable(f"{self._host} answered with more than {max_bytes:,} bytes")
+            raise AnswerTooLarge(f"{self._host} answered with more than {max_bytes:,} bytes")
         if response.length:  # what was announced and did not come; http.client says so only where no limit is given
             connection.close()
             raise Unavailable(f"{self._host} broke off in the middle of its answer; ask again")
