@@ -150,7 +150,7 @@ class Memory(MemoryInterface):
         return await (await self.engine()).stores.discard(self._who, store, dry_run=dry_run, progress=progress)
 
     async def health(self) -> Document:
-        return await (await self.engine()).health()
+        return await (await self.engine()).health(self._who)
 
     async def flush(self) -> None:
         await (await self.engine()).flush()

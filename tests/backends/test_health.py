@@ -206,7 +206,7 @@ async def test_what_is_taken_away_is_said_and_what_is_back_is_well(case: str, tm
             found = await state()
             assert found["status"] != "ok"
             assert said in found["error"], found["error"]
-            health = await h.engine.health()
+            health = await h.engine.health(WHO)
             assert (health["status"], name in health["note"]) == ("degraded", True)
         if taken_of is not another_server:
             assert (await taken.store.health())["status"] == "ok"

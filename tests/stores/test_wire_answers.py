@@ -172,9 +172,9 @@ def test_no_answer_is_read_further_than_its_operation_needs(operation: str, monk
         finally:
             store.close()
 
-    with server_answering(b"[" + b"[]," * (3 << 20) + b"[]]") as url:
-        with pytest.raises(Unavailable, match=f"answered with more than {bound:,} bytes"):
-            asyncio.run(run())
+    said = f"answered with more than {bound:,} bytes"
+    with server_answering(b"[" + b"[]," * (3 << 20) + b"[]]") as url, pytest.raises(Unavailable, match=said):
+        asyncio.run(run())
     assert asked[-1] == bound + 1
     assert max(filter(None, asked)) < 8_000_000
 
@@ -212,6 +212,6 @@ def test_more_memories_than_were_asked_for_are_refused_before_any_is_looked_at()
             store.close()
 
     said = "it answers a listing with 201 memories, and was asked for at most 200"
-    with server_answering(json.dumps({"memories": [{}] * 201}).encode()) as url:
-        with pytest.raises(Unavailable, match=said):
-            asyncio.run(ask())
+    answer = json.dumps({"memories": [{}] * 201}).encode()
+    with server_answering(answer) as url, pytest.raises(Unavailable, match=said):
+        asyncio.run(ask())

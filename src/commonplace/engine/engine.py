@@ -30,6 +30,7 @@ from commonplace.engine.lifecycle.scheduler import Job, Lifecycle
 from commonplace.engine.memory import read
 from commonplace.engine.outbox.deliveries import DeliveryReport
 from commonplace.engine.outbox.replicas import Attachment
+from commonplace.engine.outbox.shown_problems import shown_failing, shown_stores
 from commonplace.engine.outbox.stores import Stores
 from commonplace.engine.palaces.palaces import Palaces
 from commonplace.engine.peers.peers import Peers
@@ -163,9 +164,9 @@ class Engine(GovernedChanges):
         """What made the store's vectors."""
         return self._core.embedder_info
 
-    def reporting(self) -> AbstractContextManager[DeliveryReport]:
-        """What the stores beside the primary did with what is changed within."""
-        return self._core.outbox.reporting()
+    def reporting(self, who: Principal | None = None) -> AbstractContextManager[DeliveryReport]:
+        """What the stores beside the primary did with what is changed within, as far as this principal is told."""
+        return self._core.outbox.reporting(who)
 
     # reading
 
@@ -304,10 +305,17 @@ class Engine(GovernedChanges):
         primary = self._core.primary
         return await primary.sizes() if isinstance(primary, FileUpkeep) else None
 
-    async def health(self) -> dict[str, Any]:
+    async def list_stores(self, who: Principal) -> Sequence[dict[str, Any]]:
+        """As `Stores.list`, as far as this principal is told."""
+        return shown_stores(who, await self.stores.list(who))
+
+    def failing_stores(self, who: Principal | None = None) -> Sequence[str]:
+        return shown_failing(who, self.stores.failing())
+
+    async def health(self, who: Principal | None = None) -> dict[str, Any]:
         health = await self._core.primary.health()
         info = self._core.embedder_info
-        failing = self.stores.failing()
+        failing = self.failing_stores(who)
         if failing and health.get("status") == "ok":
             health = {**health, "status": "degraded"}
         note = "; ".join(filter(None, (self._core.note, *failing)))

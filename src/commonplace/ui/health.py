@@ -27,7 +27,7 @@ async def show_health(call: PageRequest) -> Answer:
     failed = [job for job in await engine.lifecycle.status(call.who) if job["last_run"] and job["last_run"]["error"]]
     values = {
         "version": __version__, "store": engine.store_name, "capabilities": sorted(engine.capabilities),
-        "health": await engine.health(), "status": found,
+        "health": await engine.health(call.who), "status": found,
         "agents": agents[:20], "more_agents": max(len(agents) - 20, 0),
         "queues": engine.queues(), "lines": lines, "failed_jobs": failed,
         "operator": call.who.is_operator,

@@ -144,7 +144,7 @@ async def test_one_that_was_away_at_the_start_is_well_when_it_answers() -> None:
         while not (said := h.engine.stores.failing()):
             await asyncio.sleep(0)
         assert list(said) == ["the store copy does not answer: no route"]
-        health = await h.engine.health()
+        health = await h.engine.health(WHO)
         assert (health["status"], health["note"]) == ("degraded", *said)
         await h.remember("what is written is tried at once")
         assert await h.copies[0].contents()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from commonplace.cli.support import output
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
+from commonplace.wire.record import Principal
 
 if TYPE_CHECKING:
     import asyncio
@@ -119,7 +120,7 @@ class Session:
         except BaseException:
             work.close()
             raise
-        with engine.reporting() as report:
+        with engine.reporting(Principal()) as report:
             try:
                 return await work
             finally:

@@ -82,7 +82,7 @@ class Amp:
 
     async def status(self, request: Any = None) -> Document:
         check("amp/operations/status", {} if request is None else request)
-        health = await self._engine.health()
+        health = await self._engine.health(self._who)
         agents = await self._all_agents()
         counts = {
             f"{kind}s": await self._engine.count(self._who, agents, (Condition(("kind",), "eq", kind),))

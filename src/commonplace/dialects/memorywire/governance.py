@@ -178,7 +178,7 @@ class GovernanceOperations(MemorywireBase):
     ) -> Document:
         """{recovery_id?, affected, erased}."""
         bad, recovery = BadSource(source, principal, since, agent_id), self._engine.recovery
-        with self._engine.reporting() as report:
+        with self._engine.reporting(self._who) as report:
             found = await (recovery.preview if dry_run else recovery.recover)(self._who, bad)
         answer: Document = {} if found.recovery_id is None else {"recovery_id": found.recovery_id}
         answer |= {"affected": [each.to_wire() for each in found.affected], "erased": found.erased}

@@ -54,7 +54,7 @@ class Memorywire(GovernanceOperations, GraphOperations):
     # the five operations
 
     async def remember(self, request: RememberRequest) -> RememberResponse:
-        with self._engine.reporting() as report:
+        with self._engine.reporting(self._who) as report:
             receipt = await self._engine.remember(
                 self._who,
                 to_draft(request),
@@ -70,7 +70,7 @@ class Memorywire(GovernanceOperations, GraphOperations):
             BatchItem(to_draft(request), request.idempotency_key, _approval(request), request.reasoning)
             for request in requests
         ]
-        with self._engine.reporting() as report:
+        with self._engine.reporting(self._who) as report:
             outcomes = await self._engine.remember_many(self._who, items)
         return [self._remembered(each, report) if isinstance(each, Receipt) else each for each in outcomes]
 
@@ -122,7 +122,7 @@ class Memorywire(GovernanceOperations, GraphOperations):
         )
 
     async def forget(self, request: ForgetRequest) -> ForgetResponse:
-        with self._engine.reporting() as report:
+        with self._engine.reporting(self._who) as report:
             result = await self._engine.forget(self._who, to_forget(request))
         pending = result.review_id is not None
         own = StoreOutcome(store=result.store, count=len(result.ids), error=result.error)
@@ -141,7 +141,7 @@ class Memorywire(GovernanceOperations, GraphOperations):
         )
 
     async def merge(self, request: MergeRequest) -> MergeResponse:
-        with self._engine.reporting() as report:
+        with self._engine.reporting(self._who) as report:
             result = await self._engine.merge(self._who, to_merge(request))
         pending, count = result.review_id is not None, len(result.losers)
         done, failed = _stores(report, [result.survivor.id, *(m.id for m in result.losers)])
@@ -157,7 +157,7 @@ class Memorywire(GovernanceOperations, GraphOperations):
         )
 
     async def expire(self, request: ExpireRequest) -> ExpireResponse:
-        with self._engine.reporting() as report:
+        with self._engine.reporting(self._who) as report:
             result = await self._engine.expire(self._who, to_expire(request))
         store = self._engine.store_name
         done, failed = _stores(report, result.ids)
@@ -192,7 +192,7 @@ class Memorywire(GovernanceOperations, GraphOperations):
 
     async def update(self, ref: str, request: UpdateRequest) -> Document:
         """The memory as it is now, and whether the change waits for approval."""
-        with self._engine.reporting() as report:
+        with self._engine.reporting(self._who) as report:
             result = await self._engine.update(self._who, to_update(ref, request))
         return {**to_wire(result.memory), **self._engine.pending_fields(result.review_id), **store_errors(report)}
 
@@ -231,19 +231,19 @@ class Memorywire(GovernanceOperations, GraphOperations):
     async def procedure_fire(self, ref: str, request: FireRequest) -> Document:
         """The procedure as it is now, whether the change waits for approval, and which stores have not taken it."""
         fire = Fire(ref, **{**dict(request), "facts": request.facts or {}})
-        with self._engine.reporting() as report:
+        with self._engine.reporting(self._who) as report:
             result = await self._engine.procedures.fire(self._who, fire)
         return self._moved(result, report)
 
     async def procedure_reset(self, ref: str, request: ResetRequest) -> Document:
-        with self._engine.reporting() as report:
+        with self._engine.reporting(self._who) as report:
             result = await self._engine.procedures.reset(self._who, Fire(ref, **dict(request)))
         return self._moved(result, report)
 
     # the server
 
     async def health(self) -> Document:
-        found = await self._engine.health()
+        found = await self._engine.health(self._who)
         answer = {
             "status": found["status"],
             "version": __version__,
@@ -259,7 +259,7 @@ class Memorywire(GovernanceOperations, GraphOperations):
         answer = {"version": __version__, **{name: found[name] for name in ("agents", "memories", "pending_reviews")}}
         if found["embedder"]:
             answer["embedder"] = {name: found["embedder"][name] for name in ("name", "dimension")}
-        if note := "; ".join(filter(None, (self._engine.note, *self._engine.stores.failing()))):
+        if note := "; ".join(filter(None, (self._engine.note, *self._engine.failing_stores(self._who)))):
             answer["note"] = note
         answer |= {name: found[name] for name in ("webhook", "unwritten_recalls", "audit_export") if found.get(name)}
         return answer
@@ -267,7 +267,7 @@ class Memorywire(GovernanceOperations, GraphOperations):
     # the stores
 
     async def stores(self) -> Sequence[Document]:
-        return await self._engine.stores.list(self._who)
+        return await self._engine.list_stores(self._who)
 
     # the lifecycle
 
@@ -275,7 +275,7 @@ class Memorywire(GovernanceOperations, GraphOperations):
         return {"jobs": await self._engine.lifecycle.status(self._who)}
 
     async def lifecycle_run(self, job: str, request: LifecycleRunRequest) -> Document:
-        with self._engine.reporting() as undelivered:
+        with self._engine.reporting(self._who) as undelivered:
             done = await self._engine.lifecycle.run(self._who, job, dry_run=request.dry_run)
         return asdict(done) | store_errors(undelivered)
 
@@ -303,7 +303,7 @@ class Memorywire(GovernanceOperations, GraphOperations):
             )
         if ids is None and agent_id is not None:
             raise ValidationError("it is of every agent that it was for: leave agent_id out", field="agent_id")
-        with self._engine.reporting() as report:
+        with self._engine.reporting(self._who) as report:
             if recovery_id is not None:
                 done = await self._engine.recovery.undo(self._who, recovery_id, reason)
             elif run_id is not None:

@@ -132,7 +132,7 @@ class Reviews:
 
     async def decide(self, who: Principal, review_id: str, decision: Decision) -> ReviewOutcome:
         """Approve, approve as edited, or reject: once. What is approved happens in the transaction that says so."""
-        with self._core.outbox.reporting() as report:
+        with self._core.outbox.reporting(who) as report:
             decided = await self._decide(who, review_id, decision)
         decided.undelivered = report.problems()
         return decided

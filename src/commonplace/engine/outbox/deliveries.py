@@ -10,7 +10,7 @@ again at the same `seq`, as where its vector is another one: no version, and so 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,7 @@ class DeliveryReport:
 
     outcomes: dict[str, dict[str, str | None]] = field(default_factory=dict)  # by id, then by store
     outer: DeliveryReport | None = None  # of whoever asked for the work that this one is about
+    shown: Callable[[str], str] = str  # how far whoever asks is told why
 
     def add(self, store: str, ids: Sequence[str], error: str | None) -> None:
         for id in ids:
@@ -62,7 +63,7 @@ class DeliveryReport:
             for store, error in self.outcomes.get(id, {}).items():
                 count, first = found.get(store, (0, None))
                 found[store] = (count + (error is None), first or error)
-        return found
+        return {store: (count, why and self.shown(why)) for store, (count, why) in found.items()}
 
     def problems(self) -> dict[str, str]:
         """By store that did not do all of it: why."""

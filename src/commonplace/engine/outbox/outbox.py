@@ -13,16 +13,18 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from commonplace.engine.outbox import deliveries
 from commonplace.engine.outbox.courier import GROUP, Courier, Settle, as_kept
 from commonplace.engine.outbox.deliveries import Change, DeliveryReport, Order, RecordingTransaction, kind_of
 from commonplace.engine.outbox.replicas import Replica, Replicas, delete_copies
+from commonplace.engine.outbox.shown_problems import shown_problem
 from commonplace.engine.outbox.store_names import known_names, mark_left_out
 from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.wire.errors import Fault
-from commonplace.wire.record import Memory
+from commonplace.wire.record import Memory, Principal
 
 if TYPE_CHECKING:
     from commonplace.engine.core import Core
@@ -128,9 +130,9 @@ class Outbox:
         return told
 
     @contextmanager
-    def reporting(self) -> Iterator[DeliveryReport]:
-        """What replicas did with the changes made within, for the answer."""
-        report = DeliveryReport(outer=_report.get())
+    def reporting(self, who: Principal | None) -> Iterator[DeliveryReport]:
+        """What replicas did with the changes made within, for the answer to this principal."""
+        report = DeliveryReport(outer=_report.get(), shown=partial(shown_problem, who))
         token = _report.set(report)
         try:
             yield report

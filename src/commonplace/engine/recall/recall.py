@@ -11,6 +11,7 @@ from typing import Any
 from commonplace.engine import rate_limit
 from commonplace.engine.core import Core
 from commonplace.engine.memory.read import instant, with_shared
+from commonplace.engine.outbox.shown_problems import shown_problems
 from commonplace.engine.recall import fusion, hops, relevance
 from commonplace.engine.recall.fan_out import FanOut, asks_for_copies
 from commonplace.engine.recall.fusion import OVERFETCH
@@ -130,7 +131,9 @@ async def _recall(core: Core, who: Principal, query: Query, parts: RecallParts) 
             f"quorum_k {query.quorum} leaves nothing, because only {told} answered; ask for at most {answered}"
         )
     note = "; ".join(filter(None, (note, *skipped))) or None
-    return RecallResult(hits, [store, *beside.asked], latency, note=note, explain=explain, errors=beside.errors)
+    return RecallResult(
+        hits, [store, *beside.asked], latency, note=note, explain=explain, errors=shown_problems(who, beside.errors)
+    )
 
 
 def _source(lists: Mapping[str, fusion.RankedList], store: str, id: str) -> str:

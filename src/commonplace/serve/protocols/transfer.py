@@ -24,7 +24,7 @@ async def _import(call: Call) -> Reply:
     from commonplace.dialects.memorywire.records import store_errors
     from commonplace.transfer.import_file import import_export
 
-    with call.engine.reporting() as undelivered:
+    with call.engine.reporting(call.who) as undelivered:
         done = await import_export(call.engine, call.who, call.document, **call.query)
     return Reply(done.document() | store_errors(undelivered))
 

@@ -1,0 +1,90 @@
+"""Whom it is told why a store fails: its address, its user and its files concern operators alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from replica_house import AGENT, Flaky, House, house, run
+
+from commonplace.dialects.memorywire import Memorywire
+from commonplace.engine import Query
+from commonplace.engine.outbox.shown_problems import shown_problem
+from commonplace.testing.subject import WHO, FakeClock
+from commonplace.wire.models import ForgetRequest, MergeRequest, RecallRequest, RememberRequest
+from commonplace.wire.record import Principal
+
+SECRET = "PostgreSQL at 127.0.0.1:41353/c3 refused user 'postgres': wrong password; is /srv/secret.db full?"
+KIND = "it refused its credentials"
+REVIEWER = Principal("Bob", "local", "reviewer")
+OPERATOR = Principal("Alice", "local", "admin")
+
+SAID = {
+    SECRET: KIND,
+    f"{SECRET}; it is kept and tried again": f"{KIND}; it is kept and tried again",
+    f"not asked for 5 s more: it failed 3 times in a row, last: {SECRET}; it is kept and tried again": (
+        f"not asked for 5 s more: it failed 3 times in a row, last: {KIND}; it is kept and tried again"
+    ),
+    f"its searches fail: {SECRET}": f"its searches fail: {KIND}",
+    f"the store pg does not answer: {SECRET}": f"the store pg does not answer: {KIND}",
+    "10.0.0.7:8420 could not be reached: no route to host; is a server running there?": "it could not be reached",
+    "no room on the disk of /srv/secret/r.db": "it failed",
+    "it refused: validation_error of /srv/secret": "it failed",
+    "it failed: OSError": "it failed: OSError",
+    "it did not confirm within 2 s; it is kept and tried again": (
+        "it did not confirm within 2 s; it is kept and tried again"
+    ),
+    "it failed: OSError\n/srv/secret": "it failed",
+}
+
+
+@pytest.mark.parametrize("sentence", SAID)
+def test_operators_get_the_sentence_and_others_the_kind(sentence: str) -> None:
+    assert shown_problem(OPERATOR, sentence) == sentence
+    assert shown_problem(REVIEWER, sentence) == SAID[sentence]
+    assert shown_problem(None, sentence) == SAID[sentence]
+    assert shown_problem(Principal("Carol", "acme", "admin"), sentence) == SAID[sentence]
+    assert shown_problem(Principal("Dan", "local", "admin", ("his",)), sentence) == SAID[sentence]
+
+
+async def _forget(h: House, asked: Memorywire, **how: Any) -> Any:
+    return await asked.forget(ForgetRequest(agent_id=AGENT, ids=[(await h.live())[0].id], **how))
+
+
+async def _merge(h: House, asked: Memorywire) -> Any:
+    first, second, *_ = await h.live()
+    return await asked.merge(MergeRequest(agent_id=AGENT, canonical=first.id, duplicates=[second.id]))
+
+
+#: Every way out of the engine for what a store says.
+WAYS: dict[str, Any] = {
+    "remember": lambda h, asked: asked.remember(RememberRequest(agent_id=AGENT, type="semantic", content="more")),
+    "forget": _forget,
+    "forget for good": lambda h, asked: _forget(h, asked, hard_delete=True),
+    "merge": _merge,
+    "recall": lambda h, asked: asked.recall(RecallRequest(agent_id=AGENT, query="words", explain=True)),
+    "stores": lambda h, asked: asked.stores(),
+    "status": lambda h, asked: asked.status(),
+    "upkeep": lambda h, asked: h.engine.upkeep.status(asked._who),
+    "health": lambda h, asked: asked.health(),
+}
+
+
+@pytest.mark.parametrize("failures", [1, 4], ids=["at once", "left alone"])
+@pytest.mark.parametrize("way", WAYS)
+@run
+async def test_only_operators_are_told_where_a_store_is(way: str, failures: int) -> None:
+    clock = FakeClock()
+    copy = Flaky(clock)
+    async with house(clock=clock, stores=[copy]) as h:
+        for each in range(3):
+            await h.remember(f"words {each}")
+        await h.settled()
+        copy.down = copy.unwell = SECRET
+        for each in range(failures):
+            await h.remember(f"more words {each}")
+            await h.engine.recall(WHO, Query((AGENT,), "words"))
+        for who in (OPERATOR, REVIEWER):
+            said = repr(await WAYS[way](h, Memorywire(h.engine, who)))
+            assert ("41353" in said) is (who is OPERATOR), said
+            assert KIND in said or who is OPERATOR
