@@ -17,8 +17,8 @@ from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Engine
 from commonplace.engine.outbox import resync
 from commonplace.sdk import Memory as OtherMemory
-from commonplace.stores import foreign, mixins
-from commonplace.stores.base import Entry, Reach
+from commonplace.stores import cursors, foreign, mixins
+from commonplace.stores.base import Entry, Page, Reach
 from commonplace.stores.foreign import ForeignStore, ListPage, filter_of, to_metadata
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock
@@ -178,21 +178,70 @@ def test_of_two_conditions_that_one_filter_cannot_say_both_are_compared() -> Non
     assert filter_of(Reach("local", (AGENT,), (*types, *types))) == (said, True)
 
 
-@pytest.mark.parametrize("cursors", [["a", "a"], ["a", "b", "a"], [""], [7]])
+@pytest.mark.parametrize("tokens", [["a", "a"], ["a", "b", "a"], [""], [7]])
 @run
-async def test_a_listing_that_never_ends_is_refused(cursors: list[Any]) -> None:
+async def test_a_listing_that_never_ends_is_refused(tokens: list[Any]) -> None:
     asked = itertools.count()
 
     async def listing(**_: Any) -> Mapping[str, Any]:
         place = next(asked)
         assert place < 1100, "it goes on for ever"
-        cursor = cursors[place % len(cursors)]
+        cursor = tokens[place % len(tokens)]
         return {"memories": [FOREIGN_ROW] if cursor else [], "next_cursor": cursor or f"fresh {place}"}
 
     async with listed_by(listing) as store:
         with pytest.raises(Unavailable, match="do not end"):
             async for _ in store.copy_pages("local", AGENT):
                 pass
+
+
+def test_pages_with_a_new_cursor_each_and_nothing_new_are_refused() -> None:
+    progress = cursors.PageProgress()
+    progress.check(["a", "b"], "1")
+    progress.check(["b", "c"], "2")  # one that was written meanwhile has moved the others
+    with pytest.raises(Unavailable, match="do not end"):
+        progress.check(["c", "a"], "3")
+
+
+@pytest.mark.parametrize("most", [None, 3 * _PAGE])
+def test_what_is_remembered_of_a_listing_is_bounded(most: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cursors, "_MOST_REMEMBERED", 2 * _PAGE)
+    progress = cursors.PageProgress(most)
+    with contextlib.nullcontext() if most is None else pytest.raises(Unavailable, match="more than 15 memories"):
+        for page in range(20):
+            progress.check([f"{page} {n}" for n in range(_PAGE)], f"{page}")
+    assert max(len(progress._ids), len(progress._cursors)) <= 3 * _PAGE
+
+
+@run
+async def test_a_listing_of_ever_new_memories_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foreign, "_MOST_LISTED", 100)
+    pages = itertools.count()
+
+    async def listing(**_: Any) -> Mapping[str, Any]:
+        page = next(pages)
+        assert page < 200, "it goes on for ever"
+        return {"memories": [{**FOREIGN_ROW, "id": f"{page}"}], "next_cursor": f"{page}"}
+
+    async with listed_by(listing) as store:
+        with pytest.raises(Unavailable, match="more than 100 memories of one agent"):
+            async for _ in store.copy_pages("local", AGENT):
+                pass
+
+
+@pytest.mark.parametrize("cursor", [lambda page: "same", lambda page: f"{page}", lambda page: 7])
+@run
+async def test_a_scan_that_never_ends_is_refused(cursor: Callable[[int], Any]) -> None:
+    class Endless(InMemory):
+        pages = 0
+
+        async def scan(self, *_: Any, **__: Any) -> Page:
+            self.pages += 1
+            assert self.pages < 20, "it goes on for ever"
+            return Page([Memory("0199-a", "local", AGENT, "semantic", "x", created_at=1)], cursor(self.pages))
+
+    with pytest.raises(Unavailable, match="do not end"):
+        await mixins.scan_all(Endless(FakeClock()), Reach("local", (AGENT,)))
 
 
 @run

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from uuid import NAMESPACE_URL, uuid5
 
 from commonplace.stores.base import CAPABILITIES, Candidate, Entry, Page, Reach, Search
+from commonplace.stores.cursors import PageProgress
 from commonplace.stores.documents import (
     OUR_FIELDS,
     OUR_ID,
@@ -45,7 +46,7 @@ from commonplace.wire.record import Memory
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 _MOST = 1000  # results of one recall, or of one page
-_MOST_EMPTY_PAGES = 1000  # one after the other: a rule over there may withhold all that is on a page
+_MOST_LISTED = 5_000_000  # copies of one agent: of each a resync keeps an id and a hash
 _IDS_AT_ONCE = 50  # they may travel in a URL
 _NOT_FOUND = 404
 _KEYS = 4  # a copy that was erased there so often is written without one
@@ -255,19 +256,15 @@ class ForeignStore:
 
     async def _pages(self, agent_id: str, filter: dict[str, Any]) -> AsyncIterator[list[RecallHit]]:
         cursor: str | None = None
-        seen = set[str]()
-        empty = 0
+        progress = PageProgress(_MOST_LISTED)
         while True:
             page = await self._page(agent_id, filter, cursor)
-            yield [*map(_listed, page["memories"])]
+            hits = [*map(_listed, page["memories"])]
+            yield hits
             cursor = page.get("next_cursor")
             if cursor is None:
                 return
-            empty = 0 if page["memories"] else empty + 1
-            # Each page has its timeout anew, so that pages which do not end would be read for ever.
-            if not isinstance(cursor, str) or cursor in seen or empty > _MOST_EMPTY_PAGES:
-                raise Unavailable("the pages of its listing do not end")
-            seen.add(cursor)
+            progress.check([hit.id for hit in hits], cursor)
 
     async def _page(
         self, agent_id: str, filter: dict[str, Any], cursor: str | None = None, limit: int | None = None

@@ -19,7 +19,7 @@ from commonplace.stores.base import (
     Store,
     Transaction,
 )
-from commonplace.stores.cursors import decode_cursor, encode_cursor
+from commonplace.stores.cursors import PageProgress, decode_cursor, encode_cursor
 from commonplace.stores.graph import Instant, Triple
 from commonplace.stores.traversal import InMemoryGraph, linked_memories, shortest_path
 from commonplace.wire.filters import Condition
@@ -173,12 +173,14 @@ def page_of(memories: Iterable[Memory], limit: int, cursor: str | None, newest_f
 async def scan_pages(store: Store, reach: Reach) -> AsyncIterator[Sequence[Memory]]:
     """All in reach page by page, oldest first."""
     cursor = None
+    progress = PageProgress()
     while True:
         page = await store.scan(reach, limit=SCANNED_AT_ONCE, cursor=cursor, newest_first=False)
         yield page.memories
         cursor = page.next_cursor
         if cursor is None:
             return
+        progress.check([memory.id for memory in page.memories], cursor)
 
 
 async def scan_all(store: Store, reach: Reach) -> list[Memory]:
