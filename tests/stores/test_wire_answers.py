@@ -37,12 +37,12 @@ def document(hits: int, content: str = "y") -> bytes:
 
 
 @contextmanager
-def server_answering(answer: bytes | Callable[[str], bytes]) -> Iterator[str]:
+def server_answering(answer: bytes | Callable[[str], bytes], status: int = 200) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"] or 0))
             said = answer if isinstance(answer, bytes) else answer(self.path)
-            self.send_response(200)
+            self.send_response(status)
             self.send_header("Content-Length", str(len(said)))
             self.end_headers()
             with suppress(ConnectionError):  # whoever asked has read enough
@@ -215,3 +215,18 @@ def test_more_memories_than_were_asked_for_are_refused_before_any_is_looked_at()
     answer = json.dumps({"memories": [{}] * 201}).encode()
     with server_answering(answer) as url, pytest.raises(Unavailable, match=said):
         asyncio.run(ask())
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_no_content_is_no_answer_to_what_wants_one(operation: str) -> None:
+    async def run() -> None:
+        store = HttpMemoryStore(url, None, 5)
+        try:
+            await OPERATIONS[operation][0](store)
+        finally:
+            store.close()
+
+    by_get = operation in ("health", "status", "a listing")
+    said = "that is no object" if by_get else f"it answers {operation}, but not as memorywire has it"
+    with server_answering(b"", 204) as url, pytest.raises(Unavailable, match=said):
+        asyncio.run(run())

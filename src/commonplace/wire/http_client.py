@@ -161,7 +161,7 @@ class JsonClient:
     ) -> Any:
         status, answer, location = self._exchange(exchange, method, self._base + path, data, max_bytes)
         if status == _NO_CONTENT:
-            return None
+            return None if read is None else read(None)
         if 300 <= status < 400:  # whatever document comes with it: nothing was done
             raise self._redirected(status, path, location)
         advice = self._token_advice if status in _TOKEN_NOT_TAKEN else None
