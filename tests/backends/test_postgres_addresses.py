@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import sys
 
 import pytest
@@ -55,3 +56,21 @@ def test_each_host_is_asked_by_itself() -> None:
 
 def test_what_other_drivers_write_for_tls_is_understood_as_libpq_does() -> None:
     assert parse_address("postgresql://alice@one/memories?ssl=true").parameters["sslmode"] == "require"
+
+
+class _Pipeline:
+    def __init__(self, state: str) -> None:
+        self._state = state
+
+    def __repr__(self) -> str:
+        return f"<psycopg.Pipeline [{self._state}] at 0x7f>"
+
+
+def test_the_end_of_a_pipeline_whose_connection_is_lost_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("commonplace.stores.postgres.connections")
+    log = logging.getLogger("psycopg")
+    log.warning("error ignored terminating %r: %s", _Pipeline("BAD"), "the connection is lost")
+    assert caplog.messages == []
+    log.warning("error ignored terminating %r: %s", _Pipeline("IDLE"), "[BAD] of something else")
+    log.warning("query cancellation failed: %s", "[BAD]")
+    assert len(caplog.messages) == 2

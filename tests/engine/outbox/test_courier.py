@@ -291,3 +291,17 @@ def test_looking_for_what_a_store_refuses_in_a_group_ends_before_the_lease_of_th
 
     with asyncio.Runner(loop_factory=JumpingLoop) as runner:
         runner.run(work())
+
+
+@pytest.mark.parametrize(("error", "traces"), [(Unavailable("the connection is lost"), 0), (RuntimeError("a bug"), 1)])
+@run
+async def test_only_a_bug_leaves_a_stack_trace(error: Exception, traces: int, caplog: pytest.LogCaptureFixture) -> None:
+    async def settle(*_: Any) -> None:
+        raise error
+
+    courier = Courier(Replica(Attachment("copy", lambda: Flaky(FakeClock())), FakeClock()), settle)
+    await asyncio.wait(courier.submit("local", [_gone(1)]))
+    await courier.join()
+    (said,) = caplog.records
+    assert said.getMessage().startswith("what copy has was not noted")
+    assert (said.exc_info is not None, "the connection is lost" in said.getMessage()) == (bool(traces), not traces)

@@ -13,7 +13,7 @@ from commonplace.engine.outbox.deliveries import Change, Order
 from commonplace.engine.outbox.replicas import Replica, StoreRefused, StoreSkipped, StoreUnreachable, delete_copies
 from commonplace.stores.base import Entry, Store
 from commonplace.stores.optional import PerAgentStore
-from commonplace.wire.errors import Unavailable
+from commonplace.wire.errors import Fault, Unavailable
 
 log = logging.getLogger("commonplace.stores")
 GROUP = 200  # at most, and at first
@@ -128,7 +128,10 @@ class Courier:
         doubt = {id: self._doubtful[tenant, id] for id in ids if (tenant, id) in self._doubtful}
         try:
             await self._settle(tenant, done, failed, doubt)
-        except Exception:  # the records are still there, and come up again when their lease is over
+        # The records are still there, and come up again when their lease is over.
+        except Fault as fault:
+            log.warning("what %s has was not noted: %s", self.replica.name, fault.message)
+        except Exception:
             log.exception("what %s has was not noted", self.replica.name)
 
     async def _deliver(self, tenant: str, changes: Sequence[Change]) -> dict[str, str]:

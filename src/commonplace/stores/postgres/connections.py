@@ -4,6 +4,7 @@ when there is no way."""
 from __future__ import annotations
 
 import functools
+import logging
 import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -32,6 +33,18 @@ LOOK_AGAIN = 1.0
 
 #: What a statement ends in whose tables another process has just replaced by those of another embedder.
 _REPLACED = (errors.UndefinedTable, errors.UndefinedColumn)
+
+
+class _WithoutBrokenPipelines(logging.Filter):
+    """Leaves out what psycopg says of the end of a pipeline whose connection is lost: that it is lost is raised, and
+    told where it is of use."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        is_end = isinstance(record.msg, str) and record.msg.startswith("error ignored terminating ")
+        return not (is_end and "[BAD]" in record.getMessage().partition(": ")[0])
+
+
+logging.getLogger("psycopg").addFilter(_WithoutBrokenPipelines())
 
 
 class Session:
