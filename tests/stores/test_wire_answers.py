@@ -143,7 +143,7 @@ async def _list(store: HttpMemoryStore) -> Any:
 OPERATIONS: dict[str, tuple[Callable[[HttpMemoryStore], Awaitable[Any]], int]] = {
     "health": (lambda store: store.health(), 64 << 10),
     "status": (_status, 4 << 20),
-    "a listing": (_list, (4 << 20) + (16 << 10)),
+    "a listing": (_list, 4 << 20),
     "remember": (lambda s: s.remember(RememberRequest(agent_id="agent", type="semantic", content="x")), 1 << 20),
     "forget": (lambda s: s.forget(ForgetRequest(agent_id="agent", ids=["x"])), 1 << 20),
     "merge": (lambda s: s.merge(MergeRequest(agent_id="agent", canonical="x", duplicates=["y"])), 1 << 20),

@@ -37,9 +37,10 @@ M = TypeVar("M", bound=Message)
 _MAX_ANSWER = 1 << 20
 _MAX_HEALTH = 64 << 10
 _MAX_STATUS = 4 << 20  # it names every agent
-#: Of a recall and of a page: so much, and so much more for each memory that it was asked for. It is far less than as
-#: many of the longest content (260 kB; most memories have one), and so a page is asked for again with fewer.
+#: Of a recall: so much, and so much more for each hit that it was asked for. It is far less than as many of the longest
+#: content (260 kB; most memories have one).
 _MAX_RECALL, _MAX_RECALL_HIT = 4 << 20, 16 << 10
+_MAX_PAGE = 4 << 20  # one memory of the longest content, however it is spelled: a larger page is asked for with fewer
 _PAGE = 200  # memories, at most and at first
 
 
@@ -110,7 +111,7 @@ class HttpMemoryStore:
             _check_count(document, "memories", "a listing", count)
             return document
 
-        return await self._client.call("GET", path, max_bytes=_MAX_RECALL + count * _MAX_RECALL_HIT, read=read)
+        return await self._client.call("GET", path, max_bytes=_MAX_PAGE, read=read)
 
     def close(self) -> None:
         self._client.close()
