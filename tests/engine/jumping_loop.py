@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+from contextlib import suppress
 from typing import Any
 
 _MOMENT = 0.02  # for threads that are at work to answer, before time goes on
@@ -26,3 +27,9 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._clock.passed
+
+
+async def pass_seconds(seconds: float) -> None:
+    """Let so much of a jumping loop's time go by, in which its other tasks have their turns."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(asyncio.Event().wait(), seconds)

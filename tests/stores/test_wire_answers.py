@@ -166,7 +166,7 @@ def test_no_answer_is_read_further_than_its_operation_needs(operation: str, monk
     monkeypatch.setattr(http_client, "json", OnlyDumps)
 
     async def run() -> None:
-        store = HttpMemoryStore(url, None, 5)
+        store = HttpMemoryStore(url, None, 5, "")
         try:
             await ask(store)
         finally:
@@ -192,7 +192,7 @@ def test_a_page_that_is_too_large_is_asked_for_again_with_fewer() -> None:
     limits: list[int] = []
 
     async def ask() -> list[int]:
-        store = HttpMemoryStore(url, None, 5)
+        store = HttpMemoryStore(url, None, 5, "")
         try:
             return [len((await _list(store))["memories"]) for _ in range(2)]
         finally:
@@ -205,7 +205,7 @@ def test_a_page_that_is_too_large_is_asked_for_again_with_fewer() -> None:
 
 def test_more_memories_than_were_asked_for_are_refused_before_any_is_looked_at() -> None:
     async def ask() -> None:
-        store = HttpMemoryStore(url, None, 5)
+        store = HttpMemoryStore(url, None, 5, "")
         try:
             await _list(store)
         finally:
@@ -220,7 +220,7 @@ def test_more_memories_than_were_asked_for_are_refused_before_any_is_looked_at()
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_no_content_is_no_answer_to_what_wants_one(operation: str) -> None:
     async def run() -> None:
-        store = HttpMemoryStore(url, None, 5)
+        store = HttpMemoryStore(url, None, 5, "")
         try:
             await OPERATIONS[operation][0](store)
         finally:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jumping_loop import JumpingLoop
+from jumping_loop import JumpingLoop, pass_seconds
 from replica_house import AGENT, Flaky, House, Late, house, run
 
 import commonplace.engine
@@ -300,7 +300,7 @@ def test_what_an_earlier_process_left_is_delivered_without_anyone_asking() -> No
             h.clock.advance(LEASE_MS + 60_000)
             attached = [Attachment(copy.name, lambda: copy)]
             later = await Engine.open(h.primary, HashingEmbedder(), clock=h.clock, replicas=attached)
-            await asyncio.sleep(2 * POLL_SECONDS)
+            await pass_seconds(2 * POLL_SECONDS)
             assert await copy.contents() == {"kept for later"}
             assert await h.waiting() == {}
             await later.close()

@@ -6,7 +6,7 @@ import traceback
 from pathlib import Path
 
 import pytest
-from jumping_loop import JumpingLoop
+from jumping_loop import JumpingLoop, pass_seconds
 from replica_house import Flaky, run
 
 from commonplace.engine.outbox.replicas import Attachment, Replica, Replicas, StoreRefused, StoreSkipped
@@ -194,7 +194,7 @@ def test_that_it_goes_and_that_it_is_back_is_in_the_log_once_each(caplog: pytest
         watching = asyncio.create_task(replica.watch(5))
         for unwell, state in ((None, "ok"), ("no route", "degraded"), (None, "ok"), ("no route", "degraded")):
             store.unwell = unwell
-            await asyncio.sleep(200)
+            await pass_seconds(200)
             assert replica.state()["status"] == state
         watching.cancel()
 

@@ -8,10 +8,21 @@ import pytest
 from replica_house import AGENT, Flaky, House, house, run
 
 from commonplace.dialects.memorywire import Memorywire
-from commonplace.engine import Query
+from commonplace.engine import Forget, Query
 from commonplace.engine.outbox.shown_problems import shown_problem
-from commonplace.testing.subject import WHO, FakeClock
-from commonplace.wire.models import ForgetRequest, MergeRequest, RecallRequest, RememberRequest
+from commonplace.engine.outbox.store_names import STORE_NAME, resync_advice
+from commonplace.engine.types import SYSTEM
+from commonplace.stores.base import Record
+from commonplace.testing.subject import DAY_MS, WHO, FakeClock
+from commonplace.wire.models import (
+    ExpirePolicy,
+    ExpireRequest,
+    ForgetRequest,
+    MergeRequest,
+    RecallRequest,
+    RememberRequest,
+    UpdateRequest,
+)
 from commonplace.wire.record import Principal
 
 SECRET = "PostgreSQL at 127.0.0.1:41353/c3 refused user 'postgres': wrong password; is /srv/secret.db full?"
@@ -47,6 +58,17 @@ def test_operators_get_the_sentence_and_others_the_kind(sentence: str) -> None:
     assert shown_problem(Principal("Dan", "local", "admin", ("his",)), sentence) == SAID[sentence]
 
 
+@pytest.mark.parametrize("notice", ["discarded", "waited_for_another", "incomplete", "left_out"])
+@run
+async def test_that_a_store_is_to_be_resynced_is_no_secret(notice: str) -> None:
+    async with house() as h:
+        await h.primary.transact(SYSTEM, lambda tx: tx.put_record(Record(STORE_NAME, "copy", {notice: True})))
+        advice = await resync_advice(h.primary, "copy")
+        assert advice is not None
+        assert shown_problem(REVIEWER, advice) == advice
+        assert [each["last_error"] for each in (await Memorywire(h.engine, REVIEWER).stores())[1:]] == [advice]
+
+
 async def _forget(h: House, asked: Memorywire, **how: Any) -> Any:
     return await asked.forget(ForgetRequest(agent_id=AGENT, ids=[(await h.live())[0].id], **how))
 
@@ -56,9 +78,29 @@ async def _merge(h: House, asked: Memorywire) -> Any:
     return await asked.merge(MergeRequest(agent_id=AGENT, canonical=first.id, duplicates=[second.id]))
 
 
+async def _update(h: House, asked: Memorywire) -> Any:
+    return await asked.update((await h.live())[0].id, UpdateRequest(agent_id=AGENT, tags=["more"]))
+
+
+async def _undo(h: House, asked: Memorywire) -> Any:
+    id = (await h.live())[0].id
+    await h.engine.forget(WHO, Forget(AGENT, [id]))
+    return await asked.undo(ids=[id])
+
+
+async def _expire(h: House, asked: Memorywire) -> Any:
+    await h.remember("words that are old by then")
+    h.clock.advance(3 * DAY_MS)
+    return await asked.expire(ExpireRequest(agent_id=AGENT, policy=ExpirePolicy(older_than_days=1)))
+
+
 #: Every way out of the engine for what a store says.
 WAYS: dict[str, Any] = {
     "remember": lambda h, asked: asked.remember(RememberRequest(agent_id=AGENT, type="semantic", content="more")),
+    "batch": lambda h, asked: asked.remember_batch([{"agent_id": AGENT, "type": "semantic", "content": "more"}]),
+    "update": _update,
+    "undo": _undo,
+    "expire": _expire,
     "forget": _forget,
     "forget for good": lambda h, asked: _forget(h, asked, hard_delete=True),
     "merge": _merge,

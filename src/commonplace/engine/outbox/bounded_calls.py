@@ -1,4 +1,4 @@
-"""Calls of code that is not ours, which may hang, go on after it was cancelled, or cancel itself."""
+"""Calls of code that is not ours, which may hang, go on after it was cancelled, cancel itself, or end the program."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _CANCEL_SECONDS = 0.1  # for it to let go of what it is doing
 
 async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     """As asyncio.timeout, for code of others: what does not end when it is cancelled is left to itself, and that it
-    cancels itself is its failure, not ours."""
-    task = asyncio.get_running_loop().create_task(work)
+    cancels itself, or would end the program, is its failure, not ours."""
+    task = asyncio.get_running_loop().create_task(_without_exit(work))
     _under_way.add(task)  # asyncio itself holds it only weakly, and nobody else may be there for long
     task.add_done_callback(_end)
     try:
@@ -32,6 +32,17 @@ async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     if task.cancelled():
         raise Unavailable("it failed: cancelled")
     return task.result()
+
+
+async def _without_exit(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await work
+    except SystemExit as error:  # from a task it would stop the event loop, whoever waits
+        raise _exited() from error
+
+
+def _exited() -> Unavailable:
+    return Unavailable("it failed: SystemExit")
 
 
 _under_way: set[asyncio.Task[Any]] = set()
@@ -61,7 +72,7 @@ async def in_daemon_thread(work: Callable[[], T]) -> T:
         try:
             result = work()
         except BaseException as raised:
-            error = raised
+            error = _exited() if isinstance(raised, SystemExit) else raised
         with suppress(RuntimeError):  # that loop is gone, and with it whoever waited
             loop.call_soon_threadsafe(settle, result, error)
 

@@ -22,6 +22,7 @@ from commonplace.wire.record import MEMORY_TYPES, Clock, Memory
 T = TypeVar("T")
 log = logging.getLogger("commonplace.stores")
 LONGEST_WATCH_SECONDS = 60.0
+SEARCHES_FAIL = "its searches fail"
 SAYS_DOWN = "it says of itself that it is down"
 
 
@@ -294,7 +295,7 @@ class Replica:
         error = self.breaker.error or self._unanswered
         if error is None and self.search_breaker.error is not None:
             said = self.search_breaker.error
-            error = f"its searches fail: {said}" if self.fails_searches_alone else said
+            error = f"{SEARCHES_FAIL}: {said}" if self.fails_searches_alone else said
         if self._store is None and self._opening is not None and not self._opening.done():
             status = "starting"
         else:

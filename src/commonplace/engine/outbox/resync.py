@@ -133,9 +133,7 @@ class Resync:
         self._progress = progress
         self._dry_run = dry_run
         self._keep_unknown = keep_unknown
-        self._erased: dict[
-            str, tuple[int, frozenset[str]]
-        ] = {}  # by tenant, and the last entry read
+        self._erased: dict[str, tuple[int, frozenset[str]]] = {}  # by tenant, and the last entry read
         self._waiting: dict[str, frozenset[str]] = {}  # by tenant, what was in the outbox at the beginning
         self._done = 0
         self._put = 0

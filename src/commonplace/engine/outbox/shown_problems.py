@@ -46,6 +46,11 @@ _OWN = re.compile(
             "what waited for it was discarded, so it may still have copies of what was erased: "
             rf"`commonplace stores resync {_NAME}` makes it equal",
             "never resynced: memories from before it was attached are not there",
+            f"the name {_NAME} was given to another address while changes waited for the store that had it, which may "
+            "still have copies of what was erased: attach that one under a name of its own and resync it",
+            f"`commonplace stores resync {_NAME}` then ends this notice, or at once where the same store has moved",
+            "something was changed by a process that did not have it, such as a command without --store: it may lack "
+            "memories, and have copies of what was erased",
             "it is not among the configured stores",
             "what waits for it is delivered when it is again, at the same address or with this name in its URL "
             r"\(name=\)",
