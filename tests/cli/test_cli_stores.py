@@ -549,11 +549,12 @@ def test_a_person_is_asked_before_what_the_first_store_never_had_is_deleted(
     assert "they are nowhere else. Delete them? [y/N]" in said.err
     if typed.startswith("y"):
         assert said.code == 0
-        assert "and then 1 that the first store never had; both have the same 1" in said.out
+        assert "lost 1 memory, 1 of which the first store never had; both have the same 1" in said.out
         assert copied(two) == {"Alice drinks tea"}
     else:
         assert said.code == 2
-        assert f"left there are 1 memory that the first store never had: {older}" in said.out
+        assert f"they still differ (1 and 2): 1 memory that the first store never had: {older} of agent" in said.out
+        assert "tenant local, which were left" in said.out
         assert copied(two) == {"Alice drinks tea", "written later"}
 
 

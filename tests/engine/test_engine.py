@@ -52,7 +52,7 @@ OPERATIONS = {
 #: Operations whose caller names no agent, or is answered item by item: each has a test of its own.
 WITHOUT_AGENT = {"agent_names", "delete", "embed", "encode", "remember_many"}
 #: Whoever asks may; how far they are told why a store fails is tested in outbox/test_shown_problems.py.
-FOR_ALL = {"failing_stores", "health", "list_stores", "reporting"}
+FOR_ALL = {"health", "reporting"}
 ROLES = ["reader", "writer", "reviewer", "admin"]
 
 

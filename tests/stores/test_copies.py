@@ -37,7 +37,7 @@ async def test_an_erasure_waits_where_a_copys_file_is_not_the_one_that_is_open(t
         await h.remember("Bob likes tea")
         await h.settled()
         assert [str(file) in each["error"] for each in (await h.waiting()).values()] == [True, True]
-        assert h.engine.stores.failing()
+        assert h.engine.stores.failing(WHO)
     shutil.copy(away, file)
     clock.advance(600_000)
     async with house(clock=clock, primary=SqliteStore(tmp_path / "first.db", clock), stores=stores()) as h:

@@ -54,7 +54,9 @@ def stores(
             "write `commonplace stores`, `commonplace stores resync NAME` or `commonplace stores discard NAME`",
             field="action",
         )
-    return (_resync if action == "resync" else _discard)(run, name, dry_run, yes)
+    if action == "resync":
+        return _resync(run, name, dry_run, yes)
+    return _discard(run, name, dry_run, yes)
 
 
 def _list(run: Session) -> Answer:
@@ -76,40 +78,48 @@ def _list(run: Session) -> Answer:
 
 def _resync(run: Session, name: str, dry_run: bool, yes: bool) -> Answer:
     asks = run.interactive and not yes and not dry_run
-    done = _resynced(run, name, dry_run=dry_run, keep_unknown=asks)
+    done = _run_resync(run, name, dry_run=dry_run, keep_unknown=asks)
     if dry_run:
-        return Answer(done, _foreseen(done))
-    unknown = done.get("unknown", [])
-    said = f"{name} was sent {plural(done['sent'], 'memory')} and lost {plural(done['deleted'], 'memory')}"
-    if unknown and asks:
-        strangers = f"{plural(len(unknown), 'memory')} that the first store never had: {_places(unknown)}"
-        where = "Where the first store was lost or is older, they are nowhere else"
-        if not ask(f"{name} has {strangers}. {where}. Delete them?"):
-            return Answer(done, f"{said}; left there are {strangers}", exit_code=FAILURE)
-        done = _resynced(run, name, dry_run=False, keep_unknown=False)
-        said += f", and then {done['deleted']:,} that the first store never had; "
-    elif unknown:
-        said += f", {len(unknown):,} of which the first store never had; "
-    else:
-        said += "; "
+        return Answer(done, _dry_run_summary(done))
+    kept = asks and bool(done.get("unknown"))
+    if kept and ask(f"{name} has {_unknown(done)}. {_ONLY_COPIES}. Delete them?"):
+        before, done = done, _run_resync(run, name, dry_run=False, keep_unknown=False)
+        done |= {count: before[count] + done[count] for count in ("sent", "deleted")}
+        kept = False
+    said, exit_code = _summary(done, kept=kept)
+    return Answer(done, said, exit_code=exit_code)
+
+
+_ONLY_COPIES = "Where the first store was lost or is older, they are nowhere else"
+
+
+def _summary(done: Document, *, kept: bool) -> tuple[str, int]:
+    """What is said of a resync that came to its end, and the exit code; `kept` is whether what the first store never
+    had was left."""
+    said = f"{done['store']} was sent {plural(done['sent'], 'memory')} and lost {plural(done['deleted'], 'memory')}"
+    if "unknown" in done and not kept:
+        said += f", {len(done['unknown']):,} of which the first store never had"
     if done["equal"]:
-        said += f"both have the same {done['memories']:,} (sha256 {done['hash'][:16]}…)"
+        said += f"; both have the same {done['memories']:,} (sha256 {done['hash'][:16]}…)"
         said += (
             "" if done["all_tenants"] else "; it cannot say whether it has tenants that the first store does not have"
         )
-        return Answer(done, said)
+        return said, 0
+    left = [f"{_unknown(done)}, which were left"] if kept else []
     if unreadable := done.get("unreadable"):
-        said += f"{plural(len(unreadable), 'memory')} there cannot be read, or not be deleted from here, "
-        said += f"and may be its own, so they were left: {_places(unreadable)}"
-        return Answer(done, f"{said}; delete them there, and repeat it", exit_code=FAILURE)
-    said += f"they still differ ({done['memories']:,} and {done['copies']:,}): "
+        left.append(
+            f"{plural(len(unreadable), 'memory')} there cannot be read, or not be deleted from here, and may be its "
+            f"own, so they were left: {_listed_ids(unreadable)}; delete them there, and repeat it"
+        )
     if errors := done.get("errors"):
         untaken = [f"{plural(each['count'], 'memory')} not taken: {each['error']}" for each in errors]
-        return Answer(done, f"{said}{'; '.join(untaken)}; then repeat it", exit_code=FAILURE)
-    return Answer(done, f"{said}something was written meanwhile; repeat it", exit_code=FAILURE)
+        left.append(f"{'; '.join(untaken)}; then repeat it")
+    if not left:
+        left.append("something was written meanwhile; repeat it")
+    return f"{said}; they still differ ({done['memories']:,} and {done['copies']:,}): {'; '.join(left)}", FAILURE
 
 
-def _resynced(run: Session, name: str, *, dry_run: bool, keep_unknown: bool) -> Document:
+def _run_resync(run: Session, name: str, *, dry_run: bool, keep_unknown: bool) -> Document:
     bar = ProgressBar(f"comparing {name}")
     try:
         with report_interrupt(lambda: _stopped(name, bar.percent)), bar as progress:
@@ -127,16 +137,20 @@ def _resynced(run: Session, name: str, *, dry_run: bool, keep_unknown: bool) -> 
         ) from None
 
 
-def _foreseen(found: Document) -> str:
+def _dry_run_summary(found: Document) -> str:
     if found["equal"]:
         return f"{found['store']} has the same {found['memories']:,} already; nothing was changed"
     said = f"would send {found['store']} {plural(found['sent'], 'memory')} and delete {found['deleted']:,} there"
     if unknown := found.get("unknown"):
-        said += f", {len(unknown):,} of which the first store never had: {_places(unknown)}"
+        said += f", {len(unknown):,} of which the first store never had: {_listed_ids(unknown)}"
     return f"{said}; nothing was changed"
 
 
-def _places(found: list[Document]) -> str:
+def _unknown(found: Document) -> str:
+    return f"{plural(len(found['unknown']), 'memory')} that the first store never had: {_listed_ids(found['unknown'])}"
+
+
+def _listed_ids(found: list[Document]) -> str:
     named = "; ".join(f"{each['id']} of agent {each['agent_id']}, tenant {each['tenant']}" for each in found[:10])
     return named + (f", and {len(found) - 10:,} more (--json has all)" if len(found) > 10 else "")
 

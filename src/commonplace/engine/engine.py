@@ -30,7 +30,6 @@ from commonplace.engine.lifecycle.scheduler import Job, Lifecycle
 from commonplace.engine.memory import read
 from commonplace.engine.outbox.deliveries import DeliveryReport
 from commonplace.engine.outbox.replicas import Attachment
-from commonplace.engine.outbox.shown_problems import shown_failing, shown_stores
 from commonplace.engine.outbox.stores import Stores
 from commonplace.engine.palaces.palaces import Palaces
 from commonplace.engine.peers.peers import Peers
@@ -305,17 +304,10 @@ class Engine(GovernedChanges):
         primary = self._core.primary
         return await primary.sizes() if isinstance(primary, FileUpkeep) else None
 
-    async def list_stores(self, who: Principal) -> Sequence[dict[str, Any]]:
-        """As `Stores.list`, as far as this principal is told."""
-        return shown_stores(who, await self.stores.list(who))
-
-    def failing_stores(self, who: Principal | None = None) -> Sequence[str]:
-        return shown_failing(who, self.stores.failing())
-
     async def health(self, who: Principal | None = None) -> dict[str, Any]:
         health = await self._core.primary.health()
         info = self._core.embedder_info
-        failing = self.failing_stores(who)
+        failing = self.stores.failing(who)
         if failing and health.get("status") == "ok":
             health = {**health, "status": "degraded"}
         note = "; ".join(filter(None, (self._core.note, *failing)))

@@ -44,10 +44,11 @@ class UpkeepMethods(InterfaceBase):
         self, store: str, progress: Progress | None = None, *, dry_run: bool = False, keep_unknown: bool = False
     ) -> Document:
         """Make a store that has copies equal to the first: {equal, sent, deleted, memories, copies, hash, copies_hash,
-        all_tenants}, and `unreadable` [{tenant, agent_id, id}] of what is no copy and may be the other's own.
+        all_tenants}, `unreadable` [{tenant, agent_id, id}] of what is no copy and may be the other's own, and `errors`
+        [{error, count}] of what was not taken.
 
-        What the first store never had, as where it was lost or is of an older backup, is named in `unknown` and
-        deleted, or with `keep_unknown` left. With `dry_run` nothing is changed, and there are no hashes.
+        What the first store never had, as where it was lost or is of an older backup, is named in `unknown`
+        likewise and deleted, or with `keep_unknown` left. With `dry_run` nothing is changed, and there are no hashes.
 
         >>> from commonplace.wire.errors import NotFound
         >>> try:

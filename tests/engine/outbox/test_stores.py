@@ -37,12 +37,12 @@ async def test_what_fails_is_known_by_what_failed_and_not_by_its_words() -> None
     async with house() as h:
         h.copies[0].down = "its searches fail"
         await h.remember("words")
-        assert h.engine.stores.failing() == ["the store copy does not answer: its searches fail"]
+        assert h.engine.stores.failing(WHO) == ["the store copy does not answer: its searches fail"]
         h.copies[0].down = None
         await h.remember("more words")
         h.copies[0].down = "no route"
         await h.engine.recall(WHO, Query((AGENT,), "words"))
-        assert h.engine.stores.failing() == ["the store copy takes what is written, but its searches fail: no route"]
+        assert h.engine.stores.failing(WHO) == ["the store copy takes what is written, but its searches fail: no route"]
 
 
 @run
@@ -141,7 +141,7 @@ async def test_one_that_was_away_at_the_start_is_well_when_it_answers() -> None:
     async with house() as h:
         h.copies[0].unwell = "no route"
         h.outbox.watch(0)
-        while not (said := h.engine.stores.failing()):
+        while not (said := h.engine.stores.failing(WHO)):
             await asyncio.sleep(0)
         assert list(said) == ["the store copy does not answer: no route"]
         health = await h.engine.health(WHO)
@@ -151,10 +151,10 @@ async def test_one_that_was_away_at_the_start_is_well_when_it_answers() -> None:
     async with house() as h:
         h.copies[0].unwell = "no route"
         h.outbox.watch(0)
-        while not h.engine.stores.failing():
+        while not h.engine.stores.failing(WHO):
             await asyncio.sleep(0)
         h.copies[0].unwell = None
-        while h.engine.stores.failing():
+        while h.engine.stores.failing(WHO):
             await asyncio.sleep(0)
         assert (await h.engine.health())["status"] == "ok"
 

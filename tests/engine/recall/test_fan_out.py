@@ -491,9 +491,9 @@ async def test_a_look_at_a_store_whose_search_failed_asks_the_same_agents_and_no
     async with house(clock=clock, stores=[copy]) as h:
         await h.remember("Alice is allergic to peanuts")
         assert "ValueError" in (await ask(h, "who may not eat peanuts?", filter={"source": "peanuts"})).errors["copy"]
-        assert h.engine.stores.failing()
+        assert h.engine.stores.failing(WHO)
         assert await h.outbox.replicas.named("copy").look()
-        assert list(h.engine.stores.failing()) == []
+        assert list(h.engine.stores.failing(WHO)) == []
     failed, probe = copy.asked
     assert (probe.reach.tenant, probe.reach.agents) == (failed.reach.tenant, failed.reach.agents)
     assert (probe.limit, len(probe.vector)) == (1, len(failed.vector))

@@ -259,7 +259,7 @@ class Memorywire(GovernanceOperations, GraphOperations):
         answer = {"version": __version__, **{name: found[name] for name in ("agents", "memories", "pending_reviews")}}
         if found["embedder"]:
             answer["embedder"] = {name: found["embedder"][name] for name in ("name", "dimension")}
-        if note := "; ".join(filter(None, (self._engine.note, *self._engine.failing_stores(self._who)))):
+        if note := "; ".join(filter(None, (self._engine.note, *self._engine.stores.failing(self._who)))):
             answer["note"] = note
         answer |= {name: found[name] for name in ("webhook", "unwritten_recalls", "audit_export") if found.get(name)}
         return answer
@@ -267,7 +267,7 @@ class Memorywire(GovernanceOperations, GraphOperations):
     # the stores
 
     async def stores(self) -> Sequence[Document]:
-        return await self._engine.list_stores(self._who)
+        return await self._engine.stores.list(self._who)
 
     # the lifecycle
 

@@ -73,8 +73,11 @@ class Outbox:
 
         result, changes, told = await self._core.primary.transact(tenant, recorded)
         if self._left_out and any(change.entry is not None or not change.is_first for change in changes):
-            with suppress(Fault):  # the change is committed
+            try:
                 await mark_left_out(self._core.primary, self._left_out)
+            except Fault as fault:  # the change is committed, and must not seem to have failed
+                names = ", ".join(self._left_out)
+                log.warning("%s may lack changes, which could not be noted: %s", names, fault.message)
         if any(told.values()):
             await self._first_attempt(tenant, changes, told)
         return result

@@ -13,6 +13,7 @@ from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.engine.outbox.discard import discard
 from commonplace.engine.outbox.replicas import Replica
 from commonplace.engine.outbox.resync import TIMEOUT_SECONDS, Resync
+from commonplace.engine.outbox.shown_problems import shown_failing, shown_stores
 from commonplace.engine.outbox.store_names import clear_resync_notices, resync_advice
 from commonplace.stores.base import Reach, Store
 from commonplace.stores.optional import AgentListing, Finding, Progress, RecordKinds, TenantListing
@@ -41,16 +42,16 @@ class Stores:
         shown: list[dict[str, Any]] = [{**first, "capabilities": sorted(primary.capabilities)}]
         for replica in self._core.outbox.replicas:
             shown.append(await self._of(who, replica))
-        return [*shown, *await self._unconfigured(who)]
+        return shown_stores(who, [*shown, *await self._unconfigured(who)])
 
-    def failing(self) -> Sequence[str]:
-        """A sentence for each that does not work."""
+    def failing(self, who: Principal | None) -> Sequence[str]:
+        """A sentence for each that does not work, as far as this principal is told."""
         said = []
         for replica in self._core.outbox.replicas:
             if (state := replica.state())["status"] != "ok":
                 how = "takes what is written, but" if replica.fails_searches_alone else "does not answer:"
                 said.append(f"the store {replica.name} {how} {state.get('error', 'it is still starting')}")
-        return said
+        return shown_failing(who, said)
 
     async def examine(self) -> Sequence[Finding]:
         """For each replica whether it answers, and whether something waits for it that it did not take."""

@@ -28,7 +28,6 @@ from commonplace.engine.lifecycle.scheduler import LIFECYCLE
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.passages import passages
 from commonplace.engine.memory.read import count_shown
-from commonplace.engine.outbox.shown_problems import shown_failing, shown_stores
 from commonplace.engine.outbox.stores import Stores
 from commonplace.engine.recall.languages import language
 from commonplace.engine.recall.recall_log import RecallLog
@@ -110,10 +109,8 @@ class Upkeep:
         found |= await self._second_status(found["note"])
         if core.outbox.replicas:
             if RANK[who.role] >= RANK["reviewer"]:
-                found["stores"] = shown_stores(who, await self._stores.list(who))  # which also asks each how it is
-            found["note"] = (
-                "; ".join(filter(None, (found["note"], *shown_failing(who, self._stores.failing())))) or None
-            )
+                found["stores"] = await self._stores.list(who)  # which also asks each how it is
+            found["note"] = "; ".join(filter(None, (found["note"], *self._stores.failing(who)))) or None
         if suggestion := await self._suggest_languages(who, list(agents), info):
             found["suggestion"] = suggestion
         return found

@@ -37,7 +37,7 @@ _REPLACED = (errors.UndefinedTable, errors.UndefinedColumn)
 
 class _WithoutBrokenPipelines(logging.Filter):
     """Leaves out what psycopg says of the end of a pipeline whose connection is lost: that it is lost is raised, and
-    told where it is of use."""
+    told where it is of use, and a line for each pipeline would bury that."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         is_end = isinstance(record.msg, str) and record.msg.startswith("error ignored terminating ")

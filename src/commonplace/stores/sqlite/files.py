@@ -22,7 +22,7 @@ _MAGIC = b"SQLite format 3\x00"
 _CHECKED_WHOLE = 16 << 20  # files up to this size are checked page by page at open; it takes milliseconds
 BUSY_TIMEOUT_MS = 10_000
 MIGRATION_SECONDS = 600  # that one process waits while another brings a large store up to date
-_NOT_THERE = "and nothing is written to it; stop, put back the right one and start again"
+_PUT_IT_BACK = "and nothing is written to it; stop, put back the right one and start again"
 
 #: The files that this process has open for writing, by device and inode.
 _open: dict[apsw.Connection, tuple[int, int]] = {}
@@ -115,10 +115,10 @@ def require_in_place(db: apsw.Connection, files: StoreFiles) -> None:
     when a copy of it has taken its place, and all that is lost. With a write-ahead log SQLite itself does not look."""
     try:
         is_same = _identity(files) == _open[db]
-    except FileNotFoundError:
-        raise Unavailable(f"{files.database} is gone, {_NOT_THERE}") from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise Unavailable(f"{files.database} is gone, {_PUT_IT_BACK}") from None
     if not is_same:
-        raise Unavailable(f"{files.database} is another file than the one that was opened, {_NOT_THERE}")
+        raise Unavailable(f"{files.database} is another file than the one that was opened, {_PUT_IT_BACK}")
 
 
 def _identity(files: StoreFiles) -> tuple[int, int]:

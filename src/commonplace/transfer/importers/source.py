@@ -233,7 +233,7 @@ class _CountingFile:
     def readline(self, size: int = -1) -> bytes:
         return self._counted(lambda: self._file.readline(size))
 
-    def skip_mark(self) -> None:
+    def skip_byte_order_mark(self) -> None:
         start = self.read(len(codecs.BOM_UTF8))
         if start[:2] in _UTF_16:
             raise BrokenFile(label(self._member), "is UTF-16 text; save it as UTF-8")
@@ -254,7 +254,7 @@ class _CountingFile:
 
 def _text(file: _CountingFile) -> BinaryIO:
     """From where its text begins."""
-    file.skip_mark()
+    file.skip_byte_order_mark()
     return file  # type: ignore[return-value]
 
 
