@@ -19,7 +19,7 @@ from commonplace.engine_factory import open_engine
 from commonplace.interface import MemoryInterface
 from commonplace.interface.base import Document, Documents, T
 from commonplace.wire.errors import Fault, ValidationError
-from commonplace.wire.memory_store import MemoryStore, refusal_of
+from commonplace.wire.memory_store import MemoryStore, why_no_memory_store
 from commonplace.wire.models import DecideRequest, EditReviewRequest, RememberResponse
 from commonplace.wire.record import CAPABILITIES, Clock, Principal, system_clock
 from commonplace.wire.validate import parse
@@ -178,7 +178,7 @@ def _stores(given: Sequence[str | MemoryStore] | None) -> tuple[tuple[str, ...],
     if isinstance(given, str) or not given or not isinstance(given[0], str):
         raise ValidationError("stores is a list that begins with a URL, such as sqlite://./memories.db", field="stores")
     for other in others:
-        if (why := refusal_of(other)) is not None:
+        if (why := why_no_memory_store(other)) is not None:
             if isinstance(other, BlockingMemory):  # SyncMemory or SyncRemoteMemory
                 why += f"; attach a {type(other.async_memory).__name__} in its place"
             raise ValidationError(why, field="stores")

@@ -303,7 +303,7 @@ class Core:
     async def transact(self, tenant: str, work: Callable[[Transaction], T]) -> T:
         self.writing += 1
         try:
-            if self.outbox.is_concerned:
+            if self.outbox.notes_changes:
                 return await self.outbox.transact(tenant, work)
             return await self.primary.transact(tenant, work)
         finally:

@@ -114,7 +114,7 @@ class Engine(GovernedChanges):
         core = Core(primary, clock, settings, replicas)
         await core.use_embedder(embedder)
         await core.second.follow()
-        await core.outbox.look_for_left_out()
+        await core.outbox.find_unattached_stores()
         core.outbox.start()
         return cls(core)
 

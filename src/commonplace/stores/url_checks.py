@@ -16,8 +16,8 @@ from commonplace.stores.urls import (
 )
 from commonplace.wire.errors import ValidationError
 
-_LOCAL = (*FILE_SCHEMES, "mem0", "cognee", "memory")
-_TOO_ODD = re.compile(r"[@:=&]")  # what stands around a secret
+_LOCAL_SCHEMES = (*FILE_SCHEMES, "mem0", "cognee", "memory")
+_MAY_SURROUND_SECRET = re.compile(r"[@:=&]")
 
 
 def require_urls(urls: Sequence[str]) -> None:
@@ -26,8 +26,8 @@ def require_urls(urls: Sequence[str]) -> None:
     for url in urls:
         if has_scheme(url):
             continue
-        local = all(each.partition("://")[0] in _LOCAL for each in urls if has_scheme(each))
-        quotable = local and len(urls) > 1 and not holds_secret(" ".join(urls)) and not _TOO_ODD.search(url)
+        local = all(each.partition("://")[0] in _LOCAL_SCHEMES for each in urls if has_scheme(each))
+        quotable = local and len(urls) > 1 and not holds_secret(" ".join(urls)) and not _MAY_SURROUND_SECRET.search(url)
         raise ValidationError(
             f"{f'{url!r:.80}' if quotable else 'what names the store'} is not a store URL; "
             "write for example sqlite://./memories.db",

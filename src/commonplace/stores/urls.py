@@ -23,7 +23,7 @@ DATABASE_SCHEMES = ("postgresql", "postgres", "pgvector")
 #: Of copies in one.
 MEM0_IN_DATABASE = "mem0+postgresql"
 _PATHS = (*FILE_SCHEMES, "mem0", "cognee")
-_MARK = re.compile("%(?:25)*3[Ff]")  # a question mark in a path, and what would be read as one there
+_ENCODED_QUESTION_MARK = re.compile("%(?:25)*3[Ff]")  # a question mark in a path, and what would be read as one there
 #: What the URLs of our own stores may say of themselves; PostgreSQL's are libpq's, which checks them.
 _SETTINGS: dict[str, tuple[str, ...]] = {
     "sqlite": (),
@@ -49,11 +49,11 @@ _EXAMPLES = {
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 STORE_NAME_RULE = "letters, digits, dots, dashes and underscores, at most 64, the first a letter or a digit"
 #: Those that name a server, with who logs in and their password before its name.
-_SERVERS = (*(*DATABASE_SCHEMES, MEM0_IN_DATABASE), *("memorywire+http", "memorywire+https", "letta", "letta+https"))
+_SERVERS = (*DATABASE_SCHEMES, MEM0_IN_DATABASE, "memorywire+http", "memorywire+https", "letta", "letta+https")
 ENCODED = "/ ? # % @ and spaces in a user name or password must be percent-encoded, such as %2F for /"
 _LAST_PORT = 65535
 NO_PORT = f"its port is no number from 1 to {_LAST_PORT}"
-_TRIAL = ".commonplace-"
+_TRIAL_PREFIX = ".commonplace-"
 _ELSEWHERE = "name a place where a file can be written"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*\Z")
 _LOGIN = r"(?:[^\s/?#%@]|%(?!00)[0-9A-Fa-f]{2})*@"
@@ -113,8 +113,8 @@ def _check_ports(url: str) -> None:
     scheme, _, place = url.partition("://")
     if scheme not in _SERVERS:
         return
-    login_free = re.split("[/?#]", place, maxsplit=1)[0].rpartition("@")[2]
-    for host in login_free.split(","):
+    hosts = re.split("[/?#]", place, maxsplit=1)[0].rpartition("@")[2]
+    for host in hosts.split(","):
         if "[" in host and "]" not in host:
             continue  # no address either, which opening it says
         port = host.rpartition("]")[2].partition(":")[2]
@@ -130,7 +130,7 @@ def is_port(text: str) -> bool:
 
 def parse_store_url(url: str) -> StoreUrl:
     check_login(url)
-    address, query = _divide(url)
+    address, query = _split_query(url)
     given: dict[str, str] = {}
     rest: list[str] = []
     for name, value in parse_qsl(query, keep_blank_values=True):
@@ -156,7 +156,7 @@ def split_options(url: str) -> tuple[str, dict[str, str]]:
     check_login(url)
     _check_ports(url)
     scheme = url.partition("://")[0]
-    address, query = _divide(url)
+    address, query = _split_query(url)
     given = dict(parse_qsl(query, keep_blank_values=True))
     known = _SETTINGS.get(scheme, tuple(given))
     for name in given:
@@ -168,7 +168,7 @@ def split_options(url: str) -> tuple[str, dict[str, str]]:
     return address, given
 
 
-def _divide(url: str) -> tuple[str, str]:
+def _split_query(url: str) -> tuple[str, str]:
     """A URL up to its settings, and these. A path may have question marks in it: its settings begin at the first behind
     which there is nothing but known ones, or else, to be refused, at the last behind which there could be some."""
     scheme = url.partition("://")[0]
@@ -186,11 +186,11 @@ def _divide(url: str) -> tuple[str, str]:
 
 def quote_path(path: str) -> str:
     """A path as the URL of a store has it. Nothing else is encoded, so that whatever was written before is right."""
-    return _MARK.sub(lambda found: f"%25{found[0][1:]}", path).replace("?", "%3F")
+    return _ENCODED_QUESTION_MARK.sub(lambda found: f"%25{found[0][1:]}", path).replace("?", "%3F")
 
 
 def _unquote_path(place: str) -> str:
-    return _MARK.sub(lambda found: f"%{found[0][3:]}" if found[0].startswith("%25") else "?", place)
+    return _ENCODED_QUESTION_MARK.sub(lambda found: f"%{found[0][3:]}" if found[0].startswith("%25") else "?", place)
 
 
 def file_url(scheme: str, file: Path) -> str:
@@ -289,10 +289,10 @@ def require_creatable_file(url: str) -> None:
 def _make_and_remove(folder: Path, *, within: bool) -> None:
     """A file in it, or in a folder in it: rights alone do not tell, as root has them in file systems that take none."""
     if within:
-        with tempfile.TemporaryDirectory(prefix=_TRIAL, dir=folder) as made:
+        with tempfile.TemporaryDirectory(prefix=_TRIAL_PREFIX, dir=folder) as made:
             _make_and_remove(Path(made), within=False)
     else:
-        handle, path = tempfile.mkstemp(prefix=_TRIAL, dir=folder)
+        handle, path = tempfile.mkstemp(prefix=_TRIAL_PREFIX, dir=folder)
         os.close(handle)
         os.unlink(path)
 

@@ -45,7 +45,7 @@ class MemoryStore(Protocol):
         neither block nor fail."""
 
 
-def refusal_of(store: object) -> str | None:
+def why_no_memory_store(store: object) -> str | None:
     """Why it is no `MemoryStore`; None where it is one. Its operations may be plain functions that return something to
     be awaited, which is seen when they are called."""
     if isinstance(store, type):

@@ -10,9 +10,7 @@ import re
 from typing import Any, NoReturn
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-
-
-_NAME = re.compile(r"[A-Za-z_]{1,32}\Z")
+_PLAIN_KEY = re.compile(r"[A-Za-z_]{1,32}\Z")
 
 
 class InvalidJson(ValueError):
@@ -32,7 +30,7 @@ def decode(text: bytes | str, *, unique_keys: bool = False) -> Any:
     would be kept. It takes longer."""
     try:
         said = text if isinstance(text, str) else text.decode("utf-8")
-        pairs = refuse_repeated if unique_keys else None
+        pairs = refuse_repeated_keys if unique_keys else None
         return json.loads(said, parse_constant=refuse_constant, object_pairs_hook=pairs)
     except UnicodeDecodeError as error:
         raise InvalidJson(f"not UTF-8 text: byte {error.start} is wrong") from error
@@ -57,11 +55,12 @@ def refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """For `object_pairs_hook`: readers of JSON would keep the last value of a key."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        seen: set[str] = set()
-        name = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        names = [name for name, _ in pairs]
+        name = next(name for place, name in enumerate(names) if name in names[:place])
         # What is no plain name may be a secret, of which a part would not be recognised as one.
-        raise ValueError(f"it has the key {name!r} twice" if _NAME.match(name) else "it has a key twice")
+        raise ValueError(f"it has the key {name!r} twice" if _PLAIN_KEY.match(name) else "it has a key twice")
     return found

@@ -11,7 +11,7 @@ from jumping_loop import JumpingLoop
 from replica_house import Flaky, House, house, run
 
 from commonplace.engine import Forget, Query
-from commonplace.engine.outbox.bounded_calls import in_daemon_thread, within
+from commonplace.engine.outbox.bounded_calls import in_daemon_thread, run_with_timeout
 from commonplace.engine.outbox.replicas import Attachment, Replica
 from commonplace.testing.subject import WHO, FakeClock
 from commonplace.wire.errors import Unavailable
@@ -26,7 +26,7 @@ def test_what_goes_on_after_it_was_cancelled_is_left_to_itself() -> None:
 
     async def work() -> None:
         with pytest.raises(TimeoutError):
-            await within(30, stubborn())
+            await run_with_timeout(30, stubborn())
         assert asyncio.get_running_loop().time() < 31
 
     with asyncio.Runner(loop_factory=JumpingLoop) as runner:
@@ -40,7 +40,7 @@ async def _exit(*_: Any, **__: Any) -> Any:
 @run
 async def test_what_would_end_the_program_has_failed() -> None:
     with pytest.raises(Unavailable, match="it failed: SystemExit"):
-        await within(1, _exit())
+        await run_with_timeout(1, _exit())
     with pytest.raises(Unavailable, match="it failed: SystemExit"):
         await in_daemon_thread(sys.exit)
 

@@ -23,8 +23,8 @@ async def test_what_is_erased_after_the_ledger_was_read_is_known_in_the_next_tra
         erasures = Erasures(h.engine._core, "local")
         await erasures.read()
         await _erase(h, later)
-        assert await erasures.among([first, later, kept]) == {first}
-        held = await erasures.transact(lambda tx: {id for id in (first, later, kept) if erasures.holds(tx, id)})
+        assert await erasures.erased_among([first, later, kept]) == {first}
+        held = await erasures.transact(lambda tx: {id for id in (first, later, kept) if erasures.is_erased(tx, id)})
         assert held == {first, later}
 
 
@@ -36,7 +36,7 @@ async def test_only_what_comes_after_an_entry_is_asked_for() -> None:
         size, _ = await h.primary.audit_head("local")
         erasures = Erasures(h.engine._core, "local", size)
         await _erase(h, later)
-        held = await erasures.transact(lambda tx: {id for id in (first, later) if erasures.holds(tx, id)})
+        held = await erasures.transact(lambda tx: {id for id in (first, later) if erasures.is_erased(tx, id)})
         assert held == {later}
 
 

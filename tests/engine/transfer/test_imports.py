@@ -39,7 +39,7 @@ def test_what_was_erased_is_remembered_by_the_ledger(subject: Subject, run: Any)
     run(subject.forget(gone, hard_delete=True))
     erased = run(subject.engine.imports.erasures(WHO))
     run(erased.read())
-    assert run(erased.among([kept, gone])) == {gone}
+    assert run(erased.erased_among([kept, gone])) == {gone}
 
 
 def test_an_id_of_another_tenant_keeps_nobody_elses_out(subject: Subject, run: Any) -> None:

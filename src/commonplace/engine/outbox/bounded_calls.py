@@ -14,12 +14,12 @@ T = TypeVar("T")
 _CANCEL_SECONDS = 0.1  # for it to let go of what it is doing
 
 
-async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+async def run_with_timeout(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     """As asyncio.timeout, for code of others: what does not end when it is cancelled is left to itself, and that it
     cancels itself, or would end the program, is its failure, not ours."""
     task = asyncio.get_running_loop().create_task(_without_exit(work))
     _under_way.add(task)  # asyncio itself holds it only weakly, and nobody else may be there for long
-    task.add_done_callback(_end)
+    task.add_done_callback(_retrieve_exception)
     try:
         await asyncio.wait({task}, timeout=seconds)
     finally:
@@ -48,7 +48,7 @@ def _exited() -> Unavailable:
 _under_way: set[asyncio.Task[Any]] = set()
 
 
-def _end(task: asyncio.Task[Any]) -> None:
+def _retrieve_exception(task: asyncio.Task[Any]) -> None:
     _under_way.discard(task)
     if not task.cancelled():
         task.exception()  # or asyncio would log that nobody asked for it

@@ -50,15 +50,15 @@ class Outbox:
         self._again: set[asyncio.Task[Any]] = set()
         self._watching: list[asyncio.Task[None]] = []
         self._attempt = asyncio.Lock()
-        self._left_out: list[str] = []
+        self._unattached: list[str] = []
 
     def __bool__(self) -> bool:
         return bool(self.replicas)
 
     @property
-    def is_concerned(self) -> bool:
+    def notes_changes(self) -> bool:
         """Whether a change is anything to it: also where a store that others have is not among its own."""
-        return bool(self.replicas) or bool(self._left_out)
+        return bool(self.replicas) or bool(self._unattached)
 
     # writing
 
@@ -72,11 +72,11 @@ class Outbox:
             return result, changes, self._record(tx, changes)
 
         result, changes, told = await self._core.primary.transact(tenant, recorded)
-        if self._left_out and any(change.entry is not None or not change.is_first for change in changes):
+        if self._unattached and any(change.entry is not None or not change.is_first for change in changes):
             try:
-                await mark_left_out(self._core.primary, self._left_out)
+                await mark_left_out(self._core.primary, self._unattached)
             except Fault as fault:  # the change is committed, and must not seem to have failed
-                names = ", ".join(self._left_out)
+                names = ", ".join(self._unattached)
                 log.warning("%s may lack changes, which could not be noted: %s", names, fault.message)
         if any(told.values()):
             await self._first_attempt(tenant, changes, told)
@@ -171,11 +171,11 @@ class Outbox:
 
     # trying again
 
-    async def look_for_left_out(self) -> None:
+    async def find_unattached_stores(self) -> None:
         """Which stores the primary has been given and this process has not: of its changes they are never told."""
         with suppress(Fault):  # a store that is damaged is opened nevertheless, to be examined
             known = await known_names(self._core.primary)
-            self._left_out = [name for name in known if self.replicas.named(name) is None]
+            self._unattached = [name for name in known if self.replicas.named(name) is None]
 
     def start(self) -> None:
         """Deliver, in the background, what earlier processes and other ones have left."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from commonplace.engine.outbox.bounded_calls import in_daemon_thread, within
+from commonplace.engine.outbox.bounded_calls import in_daemon_thread, run_with_timeout
 from commonplace.engine.outbox.breaker import CircuitBreaker
 from commonplace.stores.base import Store
 from commonplace.stores.optional import PerAgentStore, Selective
@@ -169,7 +169,7 @@ class Replica:
             return await verb(await self._opened())
 
         try:
-            return await within(limit, asked())
+            return await run_with_timeout(limit, asked())
         except TimeoutError:
             if self._store is None:
                 raise StoreUnreachable(f"it is still starting after {limit:g} s") from None

@@ -17,13 +17,13 @@ UNREACHABLE = "it could not be reached"
 REFUSED_CREDENTIALS = "it refused its credentials"
 FAILED = "it failed"
 
-_BEGINNINGS = re.compile(
+_OWN_PREFIXES = re.compile(
     r"(?:not asked for \d+ s more: |it failed \d+ times in a row, last: |"
     + re.escape(SEARCHES_FAIL)
     + r": |the store [^\s:]{1,256} (?:does not answer: |takes what is written, but ))"
 )
 _NAME = r"[^\s;:]{1,256}"
-_OWN = re.compile(
+_OWN_SENTENCES = re.compile(
     "|".join(
         (
             *map(re.escape, (SAYS_DOWN, UNREACHABLE, REFUSED_CREDENTIALS, FAILED, SEARCHES_FAIL)),
@@ -69,11 +69,11 @@ def shown_problem(who: Principal | None, sentence: str) -> str:
     if who is not None and who.is_operator:
         return sentence
     begun = 0
-    while begins := _BEGINNINGS.match(sentence, begun):
+    while begins := _OWN_PREFIXES.match(sentence, begun):
         begun = begins.end()
     parts = sentence[begun:].split("; ")
-    known = [part for part in parts if _OWN.fullmatch(part)]
-    theirs = "; ".join(part for part in parts if not _OWN.fullmatch(part))
+    known = [part for part in parts if _OWN_SENTENCES.fullmatch(part)]
+    theirs = "; ".join(part for part in parts if not _OWN_SENTENCES.fullmatch(part))
     return sentence[:begun] + "; ".join([*([_kind(theirs)] if theirs else []), *known])
 
 

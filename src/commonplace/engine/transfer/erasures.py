@@ -12,7 +12,7 @@ from commonplace.wire.errors import Unavailable
 
 T = TypeVar("T")
 
-_TRIES = 128  # to read what the ledger has: a standby that is asked may come after the server that is written to
+_MAX_ATTEMPTS = 128  # to read what the ledger has: a standby that is asked may come after the server that is written to
 
 
 class _Unread(Exception):
@@ -37,14 +37,14 @@ class Erasures:
         self._ids.update(found)
         self._is_read = True
 
-    async def among(self, ids: Iterable[str]) -> set[str]:
+    async def erased_among(self, ids: Iterable[str]) -> set[str]:
         """Those of these that were erased, as far as is known now, and have not been restored since."""
         suspects = self._ids.intersection(ids)
         if not suspects:
             return suspects
-        return await self._core.transact(self._tenant, lambda tx: {id for id in suspects if self.holds(tx, id)})
+        return await self._core.transact(self._tenant, lambda tx: {id for id in suspects if self.is_erased(tx, id)})
 
-    def holds(self, tx: Transaction, id: str | None) -> bool:
+    def is_erased(self, tx: Transaction, id: str | None) -> bool:
         """Whether it was erased and has not been restored since: inside `transact`, as of that instant."""
         return id in self._ids and tx.get(id) is None and tx.triple(id) is None
 
@@ -58,12 +58,12 @@ class Erasures:
             return work(tx)
 
         await self.read()
-        fruitless = 0
-        while fruitless < _TRIES:  # until nobody erases anything in the moment between
+        without_news = 0
+        while without_news < _MAX_ATTEMPTS:  # until nobody erases anything in the moment between
             try:
                 return await self._core.transact(self._tenant, informed)
             except _Unread:
                 before = self._after
                 await self._read_on()
-                fruitless = fruitless + 1 if self._after == before else 0
+                without_news = without_news + 1 if self._after == before else 0
         raise Unavailable("something was erased here, and the ledger cannot be read that far; try again")

@@ -79,7 +79,7 @@ class Imports:
         survivors: dict[str, str | None] = {}
         erased = erased or await self.erasures(who)
         await erased.read()
-        gone = await erased.among(versions[0].id for versions in histories)  # before rules are asked about them
+        gone = await erased.erased_among(versions[0].id for versions in histories)  # before rules are asked about them
         for i, versions in enumerate(histories):
             try:
                 if versions[0].id in gone:
@@ -195,7 +195,7 @@ class Imports:
             _check_ids(triple)
             self._core.check_names(asserted_by=triple.asserted_by)
             await erased.read()
-            if await erased.among(_derived_from(triple)):  # before rules are asked about it
+            if await erased.erased_among(_derived_from(triple)):  # before rules are asked about it
                 raise Conflict(_ERASED_HERE)
             said = Statement(
                 triple.agent_id, triple.subject, triple.predicate, triple.object, triple.confidence, triple.provenance,
@@ -265,7 +265,7 @@ def _derived_from(triple: Triple) -> list[str]:
 
 def _refusal(tx: Transaction, admitted: Admitted, erased: Erasures) -> Outcome | None:
     """Why nothing of a history would be written; None where what is missing here would."""
-    if erased.holds(tx, admitted.versions[-1].id):
+    if erased.is_erased(tx, admitted.versions[-1].id):
         return Outcome("left_out", _ERASED_HERE)
     if admitted.known >= len(admitted.versions):
         return _KNOWN
@@ -333,7 +333,7 @@ class _StatementImport:
 
     def __call__(self, tx: Transaction) -> Outcome:
         triple = self.triple
-        if any(self.erased.holds(tx, id) for id in _derived_from(triple)):
+        if any(self.erased.is_erased(tx, id) for id in _derived_from(triple)):
             return Outcome("left_out", _ERASED_HERE)
         held = tx.triple(triple.id)
         if held is not None:

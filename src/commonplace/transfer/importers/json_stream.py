@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from commonplace.transfer.report import BrokenFile
-from commonplace.wire.strict_json import refuse_constant, refuse_repeated
+from commonplace.wire.strict_json import refuse_constant, refuse_repeated_keys
 
 _CHUNK = 1 << 20
 MAX_ELEMENT_CHARS = 256 << 20
@@ -17,7 +17,7 @@ _MARGIN = 64  # an error so near the end of what was read may only mean that mor
 _CHARACTER = re.compile(r"[^ \t\r\n]")
 
 
-_decode = json.JSONDecoder(parse_constant=refuse_constant, object_pairs_hook=refuse_repeated).raw_decode
+_decode = json.JSONDecoder(parse_constant=refuse_constant, object_pairs_hook=refuse_repeated_keys).raw_decode
 
 
 def elements(file: BinaryIO, name: str = "") -> Iterator[tuple[int, Any]]:
