@@ -97,7 +97,7 @@ async def open_engine(
                     ),
                 )
         own = StoreSettings(config.index_mb, config.data, chosen.embed if chosen else None, config.routing.timeout)
-        names = await assign_names(primary, [*map(_wanted_name, copies)])
+        names = await assign_names(primary, [*map(_wanted_name, copies)], clock)
         replicas = attachments(primary.name, names, copies, others, clock, own)
         await remember_objects(primary, [each.name for each in replicas[len(names) :]])
         engine = await Engine.open(primary, chosen, clock=clock, settings=settings, replicas=replicas)

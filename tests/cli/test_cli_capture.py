@@ -78,6 +78,14 @@ def test_without_review(cli: Cli, transcript: Path) -> None:
     assert {memory["metadata"]["kind"] for memory in found} == {"preference", "fact"}
 
 
+def test_of_a_damaged_archive_the_name_is_said_once(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "cut.zip").write_bytes(b"PK\x03\x04" + b"\0" * 100)
+    refused = cli("capture", str(tmp_path / "cut.zip"))
+    assert refused.code == 1
+    assert "the archive is damaged" in refused.err
+    assert refused.err.count("cut.zip") == 1
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [

@@ -39,7 +39,9 @@ def test_what_a_run_leaves_in_a_primary_is_what_the_help_says(cli: Any, tmp_path
         tables = {name for (name,) in rows.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         full = {name for name in tables if rows.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()}
         assert full - {"meta", "sqlite_sequence"} == LEFT
-        reviews = [(kind, json.loads(value)) for kind, value in rows.execute("SELECT kind, value FROM records")]
+        records = [(kind, json.loads(value)) for kind, value in rows.execute("SELECT kind, value FROM records")]
+        assert {kind for kind, _ in records} == {"review", "erasures"}  # of these the number of the last one
+        reviews = [(kind, review) for kind, review in records if kind == "review"]
         assert [(kind, review["status"]) for kind, review in reviews] == [("review", "approved")]
         kept = str(reviews) + str(rows.execute("SELECT payload FROM audit_parts").fetchall())
     assert '"content"' not in kept

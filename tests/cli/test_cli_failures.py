@@ -34,7 +34,11 @@ NOBODY = "0198c3f2-7b1a-7c44-9d3e-5a0b6c1d2e3f"
         (["remember", "x", "--agent", "a" * 300], "validation_error", "agent_id"),
         (["remember", "x", "--data", "~nobody-here/x"], "validation_error", "there is no such home folder"),
         (["export", "-o", "~nobody-here/x"], "validation_error", "there is no such home folder"),
-        (["migrate", "--from", "~nobody-here/x", "--to", "y"], "validation_error", "there is no such home folder"),
+        (
+            ["migrate", "--from", "~nobody-here/x", "--to", "y"],
+            "validation_error",
+            "there is no home folder of that user",
+        ),
         (["recall", " "], "validation_error", "query"),
         (["recall", "x", "-k", "0"], "validation_error", "k must"),
         (["recall", "x", "-k", "many"], "validation_error", "-k"),

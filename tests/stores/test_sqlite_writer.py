@@ -50,6 +50,21 @@ def test_a_lock_file_that_cannot_be_opened_fails_the_write_and_not_the_writer(pa
     asyncio.run(scenario())
 
 
+def test_a_program_that_changes_its_folder_goes_on_writing(
+    path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        monkeypatch.chdir(path.parent)
+        store = SqliteStore(Path(path.name), clock)
+        await store.transact("local", put)
+        monkeypatch.chdir("/")
+        await store.transact("local", put)
+        assert (await store.health())["memories"] == 2
+        await store.close()
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("replaced", [False, True])
 def test_nothing_is_written_to_a_file_that_its_path_no_longer_leads_to(
     path: Path, clock: FakeClock, replaced: bool

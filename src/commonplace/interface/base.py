@@ -14,8 +14,8 @@ Time = int | datetime  # milliseconds since 1970, or the same as a datetime
 Documents = list[Document]  # by this name, because `list` is a method of a memory
 #: The parameters for which False is absence.
 FLAGS = frozenset({
-    "all_agents", "approval_required", "cascade", "dry_run", "explain", "hard_delete", "include_shared", "mentions",
-    "remove_expiry",
+    "all_agents", "approval_required", "cascade", "dry_run", "explain", "hard_delete", "include_shared", "keep_unknown",
+    "mentions", "remove_expiry",
 })  # fmt: skip
 #: The parameters that say whose memories are meant.
 _IDS = ("agent_id", "user_id", "session_id")

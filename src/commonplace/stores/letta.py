@@ -33,9 +33,8 @@ from commonplace.wire.shown_urls import shown_url
 #: JSON is parsed in one go that no other thread can interrupt: a large answer, to whatever, would stop everyone.
 _MAX_ANSWER = 4 << 20
 _MAX_HEALTH = 64 << 10
-#: So much more for each passage that it was asked for: a text and up to 4,096 numbers of its vector. As many of the
-#: longest text (260 kB) are more than is read.
-_MAX_PASSAGE = 128 << 10
+#: So much more for each passage that it was asked for: a text of 260,000 characters and 4,096 numbers of its vector.
+_MAX_PASSAGE = 512 << 10
 _CONNECTIONS = 4
 _PAGE = 100  # passages: the most that Letta gives
 _DOCUMENT = "commonplace"  # under which our fields are in a passage's metadata

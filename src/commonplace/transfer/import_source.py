@@ -25,7 +25,7 @@ from commonplace.engine import (
 from commonplace.transfer.import_file import is_export
 from commonplace.transfer.importers import importer, names
 from commonplace.transfer.importers.source import Item, LeftOut, Source, SourceMemory, SourceStatement, label
-from commonplace.transfer.report import Broken, BrokenFile, ImportRefused, ImportReport, of_file
+from commonplace.transfer.report import Broken, BrokenFile, ImportRefused, ImportReport, with_file_name
 from commonplace.wire.errors import Conflict, Fault, ValidationError
 from commonplace.wire.record import Memory, Principal
 
@@ -60,7 +60,7 @@ def detect(path: Path) -> str:
             if importer(name).matches(source):
                 return name
     except BrokenFile as stop:
-        raise ValidationError(of_file(path.name, str(stop.broken)), field="file") from None
+        raise ValidationError(with_file_name(path.name, str(stop.broken)), field="file") from None
     if source.unreadable:
         raise ValidationError(f"{path.name}: {source.unreadable[0]}", field="file")
     known = ", ".join(map(_option, names()))

@@ -34,7 +34,7 @@ class BrokenFile(Exception):
         self.broken = Broken(where, reason)
 
 
-def of_file(name: str, said: str) -> str:
+def with_file_name(name: str, said: str) -> str:
     """With the file's name before it, once: where a file is one document its places begin with that."""
     return said if said.startswith((f"{name}:", f"{name} ")) else f"{name}: {said}"
 
@@ -110,7 +110,7 @@ class ImportRefused(Fault):
     code = "validation_error"
 
     def __init__(self, name: str, report: ImportReport) -> None:
-        first = of_file(name, "; ".join(str(each) for each in report.broken[:_EXAMPLES]))
+        first = with_file_name(name, "; ".join(str(each) for each in report.broken[:_EXAMPLES]))
         more = f"; and {report.broken_count - _EXAMPLES:,} more" if report.broken_count > _EXAMPLES else ""
         super().__init__(
             f"{first}{more}; nothing was imported",

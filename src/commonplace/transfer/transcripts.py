@@ -12,7 +12,7 @@ from typing import Any, Literal
 from commonplace.transfer.bounded_lines import bounded_lines
 from commonplace.transfer.importers import chatgpt
 from commonplace.transfer.importers.source import Source, SourceMemory, milliseconds, object_of, text_of
-from commonplace.transfer.report import Broken, BrokenFile
+from commonplace.transfer.report import Broken, BrokenFile, with_file_name
 from commonplace.wire.errors import ValidationError
 
 FORMATS = ("claude-code", "codex", "chatgpt")
@@ -46,7 +46,7 @@ def read_transcript(path: Path, format: str = "auto") -> tuple[str, list[Turn], 
         else:
             turns, broken = _lines(path, _claude_code if found == "claude-code" else _codex)
     except BrokenFile as error:
-        raise ValidationError(f"{path.name}: {error}") from error
+        raise ValidationError(with_file_name(path.name, str(error))) from error
     except OSError as error:
         raise ValidationError(f"cannot read {path}: {error.strerror or error}") from error
     if not turns:
@@ -73,6 +73,7 @@ def _whole(turn: Turn) -> Turn:
 
 
 def detect(path: Path) -> str:
+    path.open("rb").close()  # one that cannot be read is no broken part of itself
     source = Source(path)
     if chatgpt.matches(source):
         return "chatgpt"

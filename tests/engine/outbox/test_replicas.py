@@ -194,7 +194,7 @@ def test_that_it_goes_and_that_it_is_back_is_in_the_log_once_each(caplog: pytest
         watching = asyncio.create_task(replica.watch(5))
         for unwell, state in ((None, "ok"), ("no route", "degraded"), (None, "ok"), ("no route", "degraded")):
             store.unwell = unwell
-            await pass_seconds(200)
+            await pass_seconds(1000)
             assert replica.state()["status"] == state
         watching.cancel()
 
@@ -202,6 +202,19 @@ def test_that_it_goes_and_that_it_is_back_is_in_the_log_once_each(caplog: pytest
         runner.run(work())
     away, back = "the store copy does not answer: no route", "the store copy answers again"
     assert [record.getMessage() for record in caplog.records] == [away, back, away]
+
+
+@run
+async def test_what_a_question_about_a_store_found_ends_when_a_look_finds_it_well() -> None:
+    """Nothing else asks it on an idle server, which would call it degraded for ever."""
+    store = Flaky(FakeClock())
+    replica = Replica(Attachment("copy", lambda: store), FakeClock())
+    store.unwell = "no route"
+    await replica.probe()
+    assert replica.state() == {"status": "degraded", "error": "no route"}
+    store.unwell = None
+    assert await replica.look()
+    assert replica.state() == {"status": "ok"}
 
 
 @run

@@ -13,7 +13,17 @@ from commonplace.config import Config
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Draft, Engine, Forget, Query
 from commonplace.engine.core import SYSTEM
-from commonplace.engine.outbox.store_names import RENAMED_MS, STORE_NAME, WantedName, choose_names, known_names
+from commonplace.engine.outbox import stores as stores_module
+from commonplace.engine.outbox.outbox import LOOK_MS
+from commonplace.engine.outbox.store_names import (
+    RENAMED_MS,
+    STORE_NAME,
+    WantedName,
+    assign_names,
+    choose_names,
+    known_names,
+    resync_advice,
+)
 from commonplace.engine_factory import attachments, open_engine, store_address
 from commonplace.stores.base import Record, StoreSettings
 from commonplace.stores.sqlite import SqliteStore
@@ -450,3 +460,135 @@ async def test_a_given_name_that_means_another_store_while_something_waits_is_sa
     assert ["last_error" in each for each in await engine.stores.list(WHO)] == [False] * 3
     await engine.close()
     assert _with_the_text(tmp_path) == []
+
+
+_LEFT_OUT_SAID = "by a process that did not have it"
+
+
+async def _remember(engine: Engine, content: str) -> str:
+    return (await engine.remember(WHO, Draft("agent", "semantic", content))).id
+
+
+async def _said(engine: Engine) -> str:
+    return str((await engine.stores.list(WHO))[1].get("last_error", ""))
+
+
+@run
+async def test_what_a_process_without_the_store_erases_while_it_is_resynced_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The resync had read it already: the notice of before it, which it ends, is not that of after it."""
+    clock = FakeClock()
+    engine = await _open(tmp_path, clock, "b.db")
+    id = await _remember(engine, "PINCODE-ZEBRA opens the safe")
+    without = await _open(tmp_path, clock)
+    await _remember(without, "Bob likes tea")
+    assert _LEFT_OUT_SAID in await _said(engine)
+    clear = stores_module.clear_resync_notices
+
+    async def cleared(*given: Any, **how: Any) -> None:  # when all was read and compared
+        await without.forget(WHO, Forget("agent", [id], hard_delete=True))
+        await clear(*given, **how)
+
+    monkeypatch.setattr(stores_module, "clear_resync_notices", cleared)
+    await engine.stores.resync(WHO, "sqlite-2")
+    assert _LEFT_OUT_SAID in await _said(engine)
+    monkeypatch.setattr(stores_module, "clear_resync_notices", clear)
+    assert (await engine.stores.resync(WHO, "sqlite-2"))["equal"]
+    assert await _said(engine) == ""
+    await without.close()
+    await engine.close()
+    assert _with_the_text(tmp_path) == []
+
+
+@run
+async def test_a_process_that_was_there_before_a_store_was_attached_finds_out_that_it_lacks_it(tmp_path: Path) -> None:
+    clock = FakeClock()
+    before = await _open(tmp_path, clock)
+    await _remember(before, "Alice likes tea")
+    engine = await _open(tmp_path, clock, "b.db")
+    assert (await engine.stores.resync(WHO, "sqlite-2"))["equal"]
+    await engine.close()
+    clock.advance(LOOK_MS)
+    await _remember(before, "Bob likes tea")
+    await before.close()
+    engine = await _open(tmp_path, clock, "b.db")
+    assert _LEFT_OUT_SAID in await _said(engine)
+    await engine.close()
+
+
+@run
+async def test_what_a_process_notes_of_a_store_under_its_former_name_is_said_of_it(tmp_path: Path) -> None:
+    clock = FakeClock()
+    engine = await _open(tmp_path, clock, "b.db?name=one")
+    id = await _remember(engine, "PINCODE-ZEBRA opens the safe")
+    await engine.close()
+    without = await _open(tmp_path, clock)
+    await (await _open(tmp_path, clock, "b.db?name=two")).close()
+    await without.forget(WHO, Forget("agent", [id], hard_delete=True))
+    await without.close()
+    engine = await _open(tmp_path, clock, "b.db?name=two")
+    assert _LEFT_OUT_SAID in await _said(engine)
+    assert (await engine.stores.resync(WHO, "two"))["equal"]
+    await engine.close()
+    assert _with_the_text(tmp_path) == []
+
+
+@pytest.mark.parametrize("newer", ["c.db", "c.db?name=sqlite-2"], ids=["of itself", "given"])
+@run
+async def test_a_former_name_is_no_new_stores(tmp_path: Path, newer: str) -> None:
+    """A process that knows the first by it may still record an erasure under it, which would be the new one's."""
+    (tmp_path / "b").mkdir()
+    clock = FakeClock()
+    engine = await _open(tmp_path, clock, "b/b.db")
+    await _remember(engine, "PINCODE-ZEBRA opens the safe")
+    await engine.close()
+    await (await _open(tmp_path, clock, "b/b.db?name=spare")).close()
+    engine = await _open(tmp_path, clock, newer)
+    names = [each["name"] for each in await engine.stores.list(WHO)]
+    if "name=" in newer:
+        assert "may still have copies of what was erased" in await _said(engine)
+    else:
+        assert names[1] not in ("sqlite-2", "spare")
+    await engine.close()
+
+
+@run
+async def test_after_a_rename_a_start_that_notes_nothing_takes_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = FakeClock()
+    engine = await _open(tmp_path, clock, "b.db")
+    await _remember(engine, "Alice likes tea")
+    await engine.close()
+    engine = await _open(tmp_path, clock, "b.db?name=spare")
+    primary = engine._core.primary
+    taken: list[str] = []
+    transact = primary.transact
+
+    async def noted(tenant: str, work: Any) -> Any:
+        taken.append(tenant)
+        return await transact(tenant, work)
+
+    monkeypatch.setattr(primary, "transact", noted)
+    known = {r.key: r.value for r in await primary.records(SYSTEM, STORE_NAME)}
+    address = next(value["address"] for name, value in known.items() if name == "spare")
+    assert await assign_names(primary, [WantedName(address, "sqlite", "spare")], clock) == ["spare"]
+    assert taken == []
+    clock.advance(RENAMED_MS + 1)
+    await assign_names(primary, [WantedName(address, "sqlite", "spare")], clock)
+    assert taken == [SYSTEM]
+    assert await known_names(primary) == ["spare"]
+    await engine.close()
+
+
+@run
+async def test_a_store_of_a_program_is_resynced_by_the_program(tmp_path: Path) -> None:
+    """No command can attach it."""
+    clock = FakeClock()
+    primary = SqliteStore(tmp_path / "primary.db", clock)
+    await primary.transact(
+        SYSTEM, lambda tx: tx.put_record(Record(STORE_NAME, "theirs", {"address": "", "at": 1, "incomplete": True}))
+    )
+    assert "run `await memory.resync('theirs')`" in (await resync_advice(primary, "theirs") or "")
+    await primary.close()

@@ -34,6 +34,7 @@ log = logging.getLogger("commonplace.stores")
 
 LEASE_MS = 60_000  # for which one process has a delivery in hand, beyond what the store may take for it
 POLL_SECONDS = 5.0
+LOOK_MS = 5_000  # between two looks for stores that another process has been given
 PASS_SECONDS = 60.0  # for one attempt at what is due: an erasure that has come due meanwhile goes first in the next
 _report: ContextVar[DeliveryReport | None] = ContextVar("delivery_report", default=None)
 
@@ -51,14 +52,19 @@ class Outbox:
         self._watching: list[asyncio.Task[None]] = []
         self._attempt = asyncio.Lock()
         self._unattached: list[str] = []
+        self._looked_at = 0  # when it was last looked for stores that this process does not have
 
     def __bool__(self) -> bool:
         return bool(self.replicas)
 
     @property
     def notes_changes(self) -> bool:
-        """Whether a change is anything to it: also where a store that others have is not among its own."""
-        return bool(self.replicas) or bool(self._unattached)
+        """Whether a change is anything to it: also where a store that others have is not among its own, or may not be
+        by now."""
+        return bool(self.replicas) or bool(self._unattached) or self._is_look_due()
+
+    def _is_look_due(self) -> bool:
+        return self._core.clock() - self._looked_at >= LOOK_MS
 
     # writing
 
@@ -71,10 +77,12 @@ class Outbox:
             changes = list(recording.changes.values())
             return result, changes, self._record(tx, changes)
 
+        if self._is_look_due():
+            await self.find_unattached_stores()
         result, changes, told = await self._core.primary.transact(tenant, recorded)
         if self._unattached and any(change.entry is not None or not change.is_first for change in changes):
             try:
-                await mark_left_out(self._core.primary, self._unattached)
+                await asyncio.shield(mark_left_out(self._core.primary, self._unattached))  # whoever is cancelled now
             except Fault as fault:  # the change is committed, and must not seem to have failed
                 names = ", ".join(self._unattached)
                 log.warning("%s may lack changes, which could not be noted: %s", names, fault.message)
@@ -176,6 +184,7 @@ class Outbox:
         with suppress(Fault):  # a store that is damaged is opened nevertheless, to be examined
             known = await known_names(self._core.primary)
             self._unattached = [name for name in known if self.replicas.named(name) is None]
+        self._looked_at = self._core.clock()
 
     def start(self) -> None:
         """Deliver, in the background, what earlier processes and other ones have left."""

@@ -22,6 +22,7 @@ from commonplace.wire.record import MEMORY_TYPES, Clock, Memory
 T = TypeVar("T")
 log = logging.getLogger("commonplace.stores")
 LONGEST_WATCH_SECONDS = 60.0
+WATCH_SECONDS = 900.0  # of one that is there: some ask a model that is paid for when they say how they are
 SEARCHES_FAIL = "its searches fail"
 SAYS_DOWN = "it says of itself that it is down"
 
@@ -213,7 +214,7 @@ class Replica:
         pause = seconds
         while True:
             is_there = await self.look()
-            await asyncio.sleep(LONGEST_WATCH_SECONDS if is_there else pause)
+            await asyncio.sleep(WATCH_SECONDS if is_there else pause)
             pause = seconds if is_there else min(2 * pause, LONGEST_WATCH_SECONDS)
 
     async def look(self) -> bool:
@@ -231,6 +232,7 @@ class Replica:
             log.warning("the store %s answers again", self.name)
         self._logged_away = away is not None
         if away is None:
+            self._clear_probe_error()
             await self._search_once_more()
         return away is None
 

@@ -23,6 +23,7 @@ _OWN_PREFIXES = re.compile(
     + r": |the store [^\s:]{1,256} (?:does not answer: |takes what is written, but ))"
 )
 _NAME = r"[^\s;:]{1,256}"
+_RESYNC = rf"(?:`commonplace stores resync {_NAME}`|`await memory\.resync\('{_NAME}'\)`)"
 _OWN_SENTENCES = re.compile(
     "|".join(
         (
@@ -42,13 +43,13 @@ _OWN_SENTENCES = re.compile(
             "it lets what it is given wait for approval, so it has no copy yet",
             "it lets what it is to forget wait for approval, so the copy is still there",
             r"it has another text for \d+ of the memories it named, which were left out",
-            rf"(?:run )?`commonplace stores resync {_NAME}`(?: puts it right| makes it equal)?",
+            f"(?:run )?{_RESYNC}(?: puts it right| makes it equal)?",
             "what waited for it was discarded, so it may still have copies of what was erased: "
-            rf"`commonplace stores resync {_NAME}` makes it equal",
+            f"{_RESYNC} makes it equal",
             "never resynced: memories from before it was attached are not there",
             f"the name {_NAME} was given to another address while changes waited for the store that had it, which may "
             "still have copies of what was erased: attach that one under a name of its own and resync it",
-            f"`commonplace stores resync {_NAME}` then ends this notice, or at once where the same store has moved",
+            f"{_RESYNC} then ends this notice, or at once where the same store has moved",
             "something was changed by a process that did not have it, such as a command without --store: it may lack "
             "memories, and have copies of what was erased",
             "it is not among the configured stores",

@@ -8,6 +8,7 @@ gives it another name, what waits for it goes along.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,13 +18,16 @@ from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.engine.types import SYSTEM
 from commonplace.stores.base import Primary, Reach, Record, Transaction
 from commonplace.wire.errors import Fault, ValidationError
+from commonplace.wire.record import Clock
 
 STORE_NAME = "store_name"  # the kind of record, under the name
 RENAMED_MS = 30 * 24 * 3_600_000  # for which a process may go on that knows a store by its former name
 _RENAMED = "renamed"  # when it was
-_NOTICES = frozenset({"waited_for_another", "discarded"})  # why it is to be resynced
-_INCOMPLETE = "incomplete"  # it was attached to a store that had memories, of which it is told by a resync alone
-_LEFT_OUT = "left_out"  # something was changed by a process that did not have it, of which it is told likewise
+#: Why a store is to be resynced: the name was given to another while something waited for it; what waited was dropped;
+#: it was attached to a store that had memories; a process that did not have it changed something.
+_WAITED_FOR_ANOTHER, _DISCARDED, _INCOMPLETE, _LEFT_OUT = "waited_for_another", "discarded", "incomplete", "left_out"
+_UNTIL_EQUAL = frozenset({_WAITED_FOR_ANOTHER, _DISCARDED})
+_ALL_NOTICES = _UNTIL_EQUAL | {_INCOMPLETE, _LEFT_OUT}
 
 
 @dataclass(slots=True, frozen=True)
@@ -54,10 +58,14 @@ def require_unique_name(name: str, primary: str, others: AbstractSet[str]) -> No
 
 
 def choose_names(
-    wanted: Sequence[WantedName], primary: str, known: Mapping[str, str], waiting: AbstractSet[str]
+    wanted: Sequence[WantedName],
+    primary: str,
+    known: Mapping[str, str],
+    waiting: AbstractSet[str],
+    reserved: AbstractSet[str] = frozenset(),
 ) -> list[str]:
-    """One for each, in their order. `known` has the address that had each name, and `waiting` the names of those under
-    which something waits."""
+    """One for each, in their order. `known` has the address that had each name, `waiting` the names of those under
+    which something waits, and `reserved` more that no new store gets of itself."""
     chosen: dict[int, str] = {}
     taken = {primary}
 
@@ -76,62 +84,78 @@ def choose_names(
             take(place, free[0])
     for place, each in enumerate(wanted):
         if place not in chosen:
-            others = {name for name in waiting if known.get(name, each.address) != each.address}
+            others = {name for name in waiting | reserved if known.get(name, each.address) != each.address}
             take(place, unused_name(each.kind, taken | others))
     return [chosen[place] for place in range(len(wanted))]
 
 
-async def assign_names(primary: Primary, wanted: Sequence[WantedName]) -> list[str]:
+async def assign_names(primary: Primary, wanted: Sequence[WantedName], clock: Clock) -> list[str]:
     """As `choose_names`, by what the primary remembers, which then remembers these."""
     if not wanted:
         return []
+    now = clock()
     renewed = {each.former: each.address for each in wanted if each.former}
     records = {record.key: record.value for record in await primary.records(SYSTEM, STORE_NAME)}
     known = {name: renewed.get(str(value["address"]), str(value["address"])) for name, value in records.items()}
-    names = choose_names(wanted, primary.name, known, frozenset())
+    # A former name is one under which a process that was started before may still record erasures, and a notice is of
+    # the store that had the name, which may still have what was erased.
+    reserved = {name for name, value in records.items() if _RENAMED in value or not _ALL_NOTICES.isdisjoint(value)}
+    names = choose_names(wanted, primary.name, known, frozenset(), reserved)
     is_known = all(known.get(name, "") == each.address for name, each in zip(names, wanted, strict=True))
-    if is_known and not former_names(wanted, names, known):
-        return names  # as it nearly always is: what waits under names does not matter
-    # A notice counts as what waits: it is of the store that had the name, which may still have what was erased.
-    noticed = {name for name in known if not _NOTICES.isdisjoint(records[name])}
-    waiting = noticed | {name for name in known if await _waits(primary, name)}
-    names = choose_names(wanted, primary.name, known, waiting)
+    waiting = set[str]()
+    if not is_known:  # or what waits under names does not matter
+        waiting = {name for name in known if await _waits(primary, name)}
+        names = choose_names(wanted, primary.name, known, waiting, reserved)
     former = former_names(wanted, names, known)
-    is_filled = await _has_memories(primary)
+    is_filled = not is_known and await _has_memories(primary)
 
     def remember(tx: Transaction) -> None:
         for name, each in zip(names, wanted, strict=True):
             is_other = known.get(name) != each.address
             if each.address and (is_other or _RENAMED in records[name]):
                 value: dict[str, Any] = {"address": each.address, "at": tx.now}
-                if name in waiting and is_other:  # only of a name that the operator gave
-                    value["waited_for_another"] = True
+                before = records.get(name, {})
+                may_lack = name in waiting or not {_RENAMED, _LEFT_OUT, *_UNTIL_EQUAL}.isdisjoint(before)
+                if is_other and may_lack:  # only of a name that the operator gave
+                    value[_WAITED_FOR_ANOTHER] = True
                 if is_filled and name not in former.values():
                     value[_INCOMPLETE] = True
                 tx.put_record(Record(STORE_NAME, name, value))
         for old, new in former.items():
-            _rename(tx, Record(STORE_NAME, old, records[old]), new)
+            _rename(tx, old, new)
 
     with suppress(Fault):  # one that may only read tells no store anything
         for old, new in former.items():
             await _move_deliveries(primary, old, new)
-        await primary.transact(SYSTEM, remember)  # last: whoever is killed before it begins again
+        # Last: whoever is killed before it begins again. Nobody waits for the write lock to note nothing.
+        if (
+            not is_known
+            or any(_RENAMED in records.get(name, {}) for name in names)
+            or any(_is_to_be_noted(records[old], now) for old in former)
+        ):
+            await primary.transact(SYSTEM, remember)
     return names
 
 
-def _rename(tx: Transaction, record: Record, new: str) -> None:
+def _is_to_be_noted(former: Mapping[str, Any], now: int) -> bool:
+    """Whether there is anything to do about the record of a former name."""
+    return _RENAMED not in former or now - former[_RENAMED] > RENAMED_MS or not _ALL_NOTICES.isdisjoint(former)
+
+
+def _rename(tx: Transaction, old: str, new: str) -> None:
     """The former name is kept for a while: a process that was started before records erasures under it, and whoever
-    opens the store next finds them."""
-    if since := record.value.get(_RENAMED):
-        if tx.now - since > RENAMED_MS:
-            tx.drop_record(STORE_NAME, record.key)
+    opens the store next finds them, as it does a notice that such a process left there."""
+    if (record := tx.record(STORE_NAME, old)) is None:
         return
-    notices = {key: held for key, held in record.value.items() if key in {*_NOTICES, _INCOMPLETE, _LEFT_OUT}}
+    notices = {key: held for key, held in record.value.items() if key in _ALL_NOTICES}
     if notices and (there := tx.record(STORE_NAME, new)) is not None:
-        since = {"at": record.value["at"]} if _INCOMPLETE in notices else {}
-        tx.put_record(Record(STORE_NAME, new, {**there.value, **notices, **since}))
+        attached = {"at": record.value["at"]} if _INCOMPLETE in notices else {}
+        tx.put_record(Record(STORE_NAME, new, {**there.value, **notices, **attached}))
     value = {key: held for key, held in record.value.items() if key not in notices}
-    tx.put_record(Record(STORE_NAME, record.key, {**value, _RENAMED: tx.now}))
+    if tx.now - value.setdefault(_RENAMED, tx.now) > RENAMED_MS:
+        tx.drop_record(STORE_NAME, old)
+    else:
+        tx.put_record(Record(STORE_NAME, old, value))
 
 
 async def remember_objects(primary: Primary, names: Sequence[str]) -> None:
@@ -147,7 +171,7 @@ async def remember_objects(primary: Primary, names: Sequence[str]) -> None:
             if tx.record(STORE_NAME, name) is None:
                 tx.put_record(Record(STORE_NAME, name, {"address": "", "at": tx.now, **more}))
 
-    with suppress(Fault):  # as above
+    with suppress(Fault):  # one that may only read tells no store anything
         await primary.transact(SYSTEM, remember)
 
 
@@ -193,27 +217,25 @@ async def resync_advice(primary: Primary, name: str) -> str | None:
     """Why, if at all, a store is to be resynced, which nothing else would put right."""
     record = await primary.record(SYSTEM, STORE_NAME, name)
     held: Mapping[str, Any] = {} if record is None else record.value
+    # An object of a program has no address, and no command can attach it.
+    resync = f"`commonplace stores resync {name}`" if held.get("address") else f"`await memory.resync({name!r})`"
     said = []
-    if held.get("discarded"):
+    if held.get(_DISCARDED):
         said.append(
-            "what waited for it was discarded, so it may still have copies of what was erased: "
-            f"`commonplace stores resync {name}` makes it equal"
+            f"what waited for it was discarded, so it may still have copies of what was erased: {resync} makes it equal"
         )
-    elif held.get("waited_for_another"):
+    elif held.get(_WAITED_FOR_ANOTHER):
         said.append(
             f"the name {name} was given to another address while changes waited for the store that had it, which may "
             "still have copies of what was erased: attach that one under a name of its own and resync it; "
-            f"`commonplace stores resync {name}` then ends this notice, or at once where the same store has moved"
+            f"{resync} then ends this notice, or at once where the same store has moved"
         )
     if held.get(_INCOMPLETE):
-        said.append(
-            "never resynced: memories from before it was attached are not there; "
-            f"run `commonplace stores resync {name}`"
-        )
+        said.append(f"never resynced: memories from before it was attached are not there; run {resync}")
     if held.get(_LEFT_OUT):
         said.append(
             "something was changed by a process that did not have it, such as a command without --store: it may lack "
-            f"memories, and have copies of what was erased; run `commonplace stores resync {name}`"
+            f"memories, and have copies of what was erased; run {resync}"
         )
     return "; ".join(said) or None
 
@@ -223,8 +245,9 @@ async def known_names(primary: Primary) -> list[str]:
 
 
 async def mark_left_out(primary: Primary, names: Iterable[str]) -> None:
+    """Anew where a resync has begun since: it may have read already what was changed now."""
     held = {record.key: record.value for record in await primary.records(SYSTEM, STORE_NAME)}
-    unmarked = [name for name in names if name in held and not held[name].get(_LEFT_OUT)]
+    unmarked = [name for name in names if name in held and held[name].get(_LEFT_OUT) is not True]
 
     def work(tx: Transaction) -> None:
         for name in unmarked:
@@ -247,18 +270,35 @@ async def mark_deliveries_discarded(primary: Primary, name: str) -> None:
     def work(tx: Transaction) -> None:
         record = tx.record(STORE_NAME, name)
         held = {"address": "", "at": tx.now} if record is None else record.value  # none is kept of a program's objects
-        tx.put_record(Record(STORE_NAME, name, {**held, "discarded": True}))
+        tx.put_record(Record(STORE_NAME, name, {**held, _DISCARDED: True}))
 
     await primary.transact(SYSTEM, work)
 
 
-async def clear_resync_notices(primary: Primary, name: str, *, equal: bool) -> None:
-    """A resync has come to its end, and so what it did not take waits; where both are equal the rest is seen to."""
-    gone = {_INCOMPLETE, _LEFT_OUT} | (_NOTICES if equal else frozenset())
+async def begin_resync(primary: Primary, name: str) -> str:
+    """What tells a change that was left out before this resync from one that comes while it is under way."""
+    token = uuid.uuid4().hex
 
     def work(tx: Transaction) -> None:
         record = tx.record(STORE_NAME, name)
-        if record is not None and not gone.isdisjoint(record.value):
+        if record is not None and _LEFT_OUT in record.value:
+            tx.put_record(Record(STORE_NAME, name, {**record.value, _LEFT_OUT: token}))
+
+    await primary.transact(SYSTEM, work)
+    return token
+
+
+async def clear_resync_notices(primary: Primary, name: str, token: str, *, equal: bool) -> None:
+    """The resync of this token has come to its end, and so what it did not take waits; where both are equal the rest is
+    seen to."""
+
+    def work(tx: Transaction) -> None:
+        record = tx.record(STORE_NAME, name)
+        if record is None:
+            return
+        gone = {_INCOMPLETE} | (_UNTIL_EQUAL if equal else frozenset())
+        gone |= {_LEFT_OUT} if record.value.get(_LEFT_OUT) == token else set()
+        if not gone.isdisjoint(record.value):
             value = {key: held for key, held in record.value.items() if key not in gone}
             tx.put_record(Record(STORE_NAME, name, value))
 

@@ -14,7 +14,7 @@ from commonplace.engine.outbox.discard import discard
 from commonplace.engine.outbox.replicas import Replica
 from commonplace.engine.outbox.resync import TIMEOUT_SECONDS, Resync
 from commonplace.engine.outbox.shown_problems import shown_failing, shown_stores
-from commonplace.engine.outbox.store_names import clear_resync_notices, resync_advice
+from commonplace.engine.outbox.store_names import begin_resync, clear_resync_notices, resync_advice
 from commonplace.stores.base import Reach, Store
 from commonplace.stores.optional import AgentListing, Finding, Progress, RecordKinds, TenantListing
 from commonplace.wire.errors import Conflict, NotFound, Unavailable
@@ -104,6 +104,7 @@ class Stores:
     async def _resync(
         self, who: Principal, replica: Replica, progress: Progress | None, dry_run: bool, keep_unknown: bool
     ) -> dict[str, Any]:
+        token = "" if dry_run else await begin_resync(self._core.primary, replica.name)
         # A primary that nothing was written to yet has no tenant, and a replica may have copies in the operator's.
         ours = dict.fromkeys([who.tenant, *await self._core.primary.tenants()])
         theirs = await self._tenants_of(replica)
@@ -118,7 +119,7 @@ class Stores:
             await sync.run(self._reach(replica, tenant, agent))
         found = sync.result() | {"all_tenants": theirs is not None}
         if not dry_run:
-            await clear_resync_notices(self._core.primary, replica.name, equal=found["equal"])
+            await clear_resync_notices(self._core.primary, replica.name, token, equal=found["equal"])
         return found
 
     async def discard(

@@ -55,7 +55,7 @@ class SqliteStore(
     temporary = False  # whether its folder goes when it is closed
 
     def __init__(self, database: Path, clock: Clock = system_clock, settings: StoreSettings | None = None) -> None:
-        self.files = StoreFiles(database)
+        self.files = StoreFiles(database.absolute())  # as SQLite has it: the program may change its folder
         self._db = open_writable(self.files)
         self._readers = ReaderPool(self.files)
         try:
