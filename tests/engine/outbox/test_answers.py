@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from commonplace.engine.outbox.answers import read_candidates, read_memories, read_names, read_tenants
+from commonplace.engine.outbox import answers
+from commonplace.engine.outbox.answers import read_candidates, read_memories
 from commonplace.stores.base import Candidate
 from commonplace.wire.errors import Unavailable
 from commonplace.wire.record import Memory
+
+read_names = partial(answers.read_names, store="copy")
+read_tenants = partial(answers.read_tenants, store="copy")
 
 MEMORY = Memory("0199-a", "local", "agent", "semantic", "Alice's diagnosis", created_at=1)
 FOUND = Candidate(MEMORY, score=0.5)

@@ -42,6 +42,12 @@ SAID = {
     "no room on the disk of /srv/secret/r.db": "it failed",
     "it refused: validation_error of /srv/secret": "it failed",
     "it failed: OSError": "it failed: OSError",
+    "it listed something that is no memory": "it listed something that is no memory",
+    "it named something that is no agent": "it named something that is no agent",
+    "it answers, but not as memorywire has it": "it answers, but not as memorywire has it",
+    "its capabilities cannot be read: TypeError": "its capabilities cannot be read: TypeError",
+    "what it says of its health cannot be read": "what it says of its health cannot be read",
+    "the pages of its listing do not end": "the pages of its listing do not end",
     "it did not confirm within 2 s; it is kept and tried again": (
         "it did not confirm within 2 s; it is kept and tried again"
     ),

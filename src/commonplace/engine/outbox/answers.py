@@ -35,21 +35,21 @@ def read_memories(answer: Any) -> Sequence[Memory]:
     return [_as_copy(memory) for memory in answer]
 
 
-def read_names(answer: Any) -> Sequence[str]:
-    return _read_strings(answer, "agent", _is_agent_name)
+def read_names(answer: Any, store: str) -> Sequence[str]:
+    return _read_strings(answer, store, "agent", _is_agent_name)
 
 
-def read_tenants(answer: Any) -> Sequence[str]:
-    return _read_strings(answer, "tenant", _is_tenant_name)
+def read_tenants(answer: Any, store: str) -> Sequence[str]:
+    return _read_strings(answer, store, "tenant", _is_tenant_name)
 
 
-def _read_strings(answer: Any, what: str, is_name: Callable[[str], bool]) -> Sequence[str]:
+def _read_strings(answer: Any, store: str, what: str, is_name: Callable[[str], bool]) -> Sequence[str]:
     if not isinstance(answer, list | tuple | set | frozenset) or not all(isinstance(name, str) for name in answer):
         raise Unavailable(f"it named something that is no {what}")
     names = [name for name in answer if is_name(name)]
     # One that nobody here can have is left out: anyone who may write there may have made it, to end a resync by it.
     if left_out := len(answer) - len(names):
-        log.warning("a store named %d that cannot be the name of any %s: left out", left_out, what)
+        log.warning("%s named %d that cannot be the name of any %s: left out", store, left_out, what)
     return names
 
 

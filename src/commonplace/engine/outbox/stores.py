@@ -137,7 +137,7 @@ class Stores:
         it cannot say."""
 
         async def theirs(store: Store) -> Sequence[str] | None:
-            return read_tenants(await store.tenants()) if isinstance(store, TenantListing) else None
+            return read_tenants(await store.tenants(), replica.name) if isinstance(store, TenantListing) else None
 
         return await replica.attempt(theirs, seconds=TIMEOUT_SECONDS)
 
@@ -145,7 +145,7 @@ class Stores:
         """All that either may have memories of: also one whose last memory was erased while the replica was away."""
 
         async def theirs(store: Store) -> Sequence[str]:
-            return read_names(await store.agent_names(tenant)) if isinstance(store, AgentListing) else []
+            return read_names(await store.agent_names(tenant), replica.name) if isinstance(store, AgentListing) else []
 
         found = {*await self._core.primary.agent_names(tenant), *await replica.attempt(theirs, seconds=TIMEOUT_SECONDS)}
         # In the ledger that name is no agent: a product may take it for all of them, so it is not asked by it in vain.
