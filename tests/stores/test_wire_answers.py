@@ -63,11 +63,8 @@ def server_answering(answer: bytes | Callable[[str], bytes], status: int = 200) 
 
 def recall(url: str, k: int = 5) -> RecallResponse:
     async def ask() -> RecallResponse:
-        store = HttpMemoryStore(url, None, 5, "")
-        try:
+        with opened(url) as store:
             return await store.recall(RecallRequest(agent_id="agent", query="x", k=k))
-        finally:
-            store.close()
 
     return asyncio.run(ask())
 
@@ -139,6 +136,15 @@ async def _list(store: HttpMemoryStore) -> Any:
     return await store.list_page(agent_id="agent", filter={}, limit=1000, cursor=None)
 
 
+@contextmanager
+def opened(url: str) -> Iterator[HttpMemoryStore]:
+    store = HttpMemoryStore(url, None, 5, "")
+    try:
+        yield store
+    finally:
+        store.close()
+
+
 #: Every operation, with how much of its answer is read.
 OPERATIONS: dict[str, tuple[Callable[[HttpMemoryStore], Awaitable[Any]], int]] = {
     "health": (lambda store: store.health(), 64 << 10),
@@ -166,11 +172,8 @@ def test_no_answer_is_read_further_than_its_operation_needs(operation: str, monk
     monkeypatch.setattr(http_client, "json", OnlyDumps)
 
     async def run() -> None:
-        store = HttpMemoryStore(url, None, 5, "")
-        try:
+        with opened(url) as store:
             await ask(store)
-        finally:
-            store.close()
 
     said = f"answered with more than {bound:,} bytes"
     with server_answering(b"[" + b"[]," * (3 << 20) + b"[]]") as url, pytest.raises(Unavailable, match=said):
@@ -192,11 +195,8 @@ def test_a_page_that_is_too_large_is_asked_for_again_with_fewer() -> None:
     limits: list[int] = []
 
     async def ask() -> list[int]:
-        store = HttpMemoryStore(url, None, 5, "")
-        try:
+        with opened(url) as store:
             return [len((await _list(store))["memories"]) for _ in range(2)]
-        finally:
-            store.close()
 
     with server_answering(page) as url:
         assert asyncio.run(ask()) == [12, 12]
@@ -205,11 +205,8 @@ def test_a_page_that_is_too_large_is_asked_for_again_with_fewer() -> None:
 
 def test_more_memories_than_were_asked_for_are_refused_before_any_is_looked_at() -> None:
     async def ask() -> None:
-        store = HttpMemoryStore(url, None, 5, "")
-        try:
+        with opened(url) as store:
             await _list(store)
-        finally:
-            store.close()
 
     said = "it answers a listing with 201 memories, and was asked for at most 200"
     answer = json.dumps({"memories": [{}] * 201}).encode()
@@ -220,11 +217,8 @@ def test_more_memories_than_were_asked_for_are_refused_before_any_is_looked_at()
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_no_content_is_no_answer_to_what_wants_one(operation: str) -> None:
     async def run() -> None:
-        store = HttpMemoryStore(url, None, 5, "")
-        try:
+        with opened(url) as store:
             await OPERATIONS[operation][0](store)
-        finally:
-            store.close()
 
     by_get = operation in ("health", "status", "a listing")
     said = "that is no object" if by_get else f"it answers {operation}, but not as memorywire has it"

@@ -9,9 +9,13 @@ _PIECE = 1 << 20
 
 
 def bounded_lines(
-    file: BinaryIO, longest: int, *, allowed: Callable[[], bool] = lambda: False,
-    passed: Callable[[bytes], object] = lambda piece: None, piece: int = _PIECE,
-) -> Iterator[bytes | None]:  # fmt: skip
+    file: BinaryIO,
+    longest: int,
+    *,
+    allowed: Callable[[], bool] = lambda: False,
+    passed: Callable[[bytes], object] = lambda piece: None,
+    piece: int = _PIECE,
+) -> Iterator[bytes | None]:
     """Each line; None in the place of one of more than `longest` bytes, whose pieces `passed` is handed. `allowed` is
     asked, with the file where it is then, whether such a line is read all the same."""
     while line := file.readline(longest + 1):

@@ -8,7 +8,7 @@ import pytest
 from replica_house import AGENT, Flaky, House, house, run
 
 from commonplace.dialects.memorywire import Memorywire
-from commonplace.engine import Forget, Query
+from commonplace.engine import Draft, Forget, Query
 from commonplace.engine.outbox.shown_problems import shown_problem
 from commonplace.engine.outbox.store_names import STORE_NAME, resync_advice
 from commonplace.engine.types import SYSTEM
@@ -29,6 +29,7 @@ SECRET = "PostgreSQL at 127.0.0.1:41353/c3 refused user 'postgres': wrong passwo
 KIND = "it refused its credentials"
 REVIEWER = Principal("Bob", "local", "reviewer")
 OPERATOR = Principal("Alice", "local", "admin")
+CAROL = Principal("Carol", "acme", "admin")
 
 SAID = {
     SECRET: KIND,
@@ -100,7 +101,18 @@ async def _expire(h: House, asked: Memorywire) -> Any:
     return await asked.expire(ExpireRequest(agent_id=AGENT, policy=ExpirePolicy(older_than_days=1)))
 
 
-#: Every way out of the engine for what a store says.
+async def _decide(h: House, asked: Memorywire) -> Any:
+    staged = await h.engine.remember(WHO, Draft(AGENT, "semantic", "words that wait"), approval={})
+    assert staged.review_id is not None
+    return await asked.decide(staged.review_id, approved=True)
+
+
+async def _recover(h: House, asked: Memorywire) -> Any:
+    await h.engine.remember(asked._who, Draft(AGENT, "semantic", "words of a bad source", source="bad"))
+    return await asked.recover(source="bad")
+
+
+#: Ways out of the engine for what a store says; what an agent, a page or a server shows is one of them.
 WAYS: dict[str, Any] = {
     "remember": lambda h, asked: asked.remember(RememberRequest(agent_id=AGENT, type="semantic", content="more")),
     "batch": lambda h, asked: asked.remember_batch([{"agent_id": AGENT, "type": "semantic", "content": "more"}]),
@@ -115,6 +127,8 @@ WAYS: dict[str, Any] = {
     "status": lambda h, asked: asked.status(),
     "upkeep": lambda h, asked: h.engine.upkeep.status(asked._who),
     "health": lambda h, asked: asked.health(),
+    "a decision": _decide,
+    "recover": _recover,
 }
 
 
@@ -132,7 +146,7 @@ async def test_only_operators_are_told_where_a_store_is(way: str, failures: int)
         for each in range(failures):
             await h.remember(f"more words {each}")
             await h.engine.recall(WHO, Query((AGENT,), "words"))
-        for who in (OPERATOR, REVIEWER):
+        for who in (OPERATOR, CAROL if way == "recover" else REVIEWER):
             said = repr(await WAYS[way](h, Memorywire(h.engine, who)))
             assert ("41353" in said) is (who is OPERATOR), said
             assert KIND in said or who is OPERATOR

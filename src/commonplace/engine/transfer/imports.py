@@ -69,9 +69,13 @@ class Imports:
         return Erasures(self._core, who.tenant, after)
 
     async def memories(
-        self, who: Principal, histories: Sequence[Sequence[Memory]], erased: Erasures | None = None, *,
+        self,
+        who: Principal,
+        histories: Sequence[Sequence[Memory]],
+        erased: Erasures | None = None,
+        *,
         dry_run: bool = False,
-    ) -> list[Outcome]:  # fmt: skip
+    ) -> list[Outcome]:
         """Each memory, all its versions or those that are missing here; what is right goes in though others are not.
         Nothing that was `erased`, without them nothing that ever was."""
         outcomes: dict[int, Outcome] = {}
