@@ -9,20 +9,22 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from commonplace.stores.urls import MAX_TIMEOUT
 from commonplace.wire.errors import ValidationError
 from commonplace.wire.shown_urls import shown_url
 
 DATABASE = "commonplace.db"
 DEFAULT_AGENT = "default"
 MIB = 1024 * 1024
-_LAST_PORT = 65_535
-_LARGEST = 2**31 - 1  # of any number: bytes of a body, megabytes of memory, requests
+_MOST = {"port": 65_535, "routing.timeout": MAX_TIMEOUT}
+_LARGEST = 2**31 - 1  # of any other number: bytes of a body, megabytes of memory, requests
 _MAY_BE_ZERO = {"port", "rate_limit", "recall_budget", "lifecycle.interval", "lifecycle.capacity"}
 _MAY_BE_ZERO |= {"governance.review_days", "governance.auto_allow_after", "oidc.leeway"}
 _UNITS = {
     "index_mb": "of megabytes",
     "max_body": "of bytes",
     "request_timeout": "of seconds",
+    "routing.timeout": "of seconds",
     "rate_limit": "of requests a second",
     "recall_budget": "of recalls a minute",
 }
@@ -472,7 +474,7 @@ def _whole_number(name: str, value: Any) -> int:
     least = 0 if name in _MAY_BE_ZERO else 1
     if number < least:
         raise ValidationError(f"{name} must be at least {least}, not {number}", field=name)
-    most = _LAST_PORT if name == "port" else _LARGEST
+    most = _MOST.get(name, _LARGEST)
     if number > most:
         raise ValidationError(f"{name} must be at most {most}, not {number}", field=name)
     return number

@@ -15,6 +15,7 @@ from commonplace.wire.errors import OperatorActionRequired, ValidationError
 from commonplace.wire.record import MEMORY_TYPES
 from commonplace.wire.shown_urls import shown_url, shown_variable
 
+MAX_TIMEOUT = 600  # seconds that one operation of a store beside the first may be given
 _OPTIONS = ("name", "timeout", "weight", "types")
 #: Of the embedded stores, each of which is a file.
 FILE_SCHEMES = ("sqlite", "sqlite-vec")
@@ -146,7 +147,7 @@ def parse_store_url(url: str) -> StoreUrl:
         types = frozenset(filter(None, given["types"].split(",")))
         if not types or not types <= set(MEMORY_TYPES):
             raise _wrong("types", given["types"], f"some of {','.join(MEMORY_TYPES)}")
-    timeout = _number(given, "timeout", 600.0)
+    timeout = _number(given, "timeout", float(MAX_TIMEOUT))
     weight = _number(given, "weight", 1000.0)
     return StoreUrl(plain, given.get("name"), timeout, 1.0 if weight is None else weight, types)
 

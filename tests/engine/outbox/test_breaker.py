@@ -56,3 +56,14 @@ def test_one_that_refuses_when_a_pause_is_over_answers_and_others_may_ask() -> N
     assert breaker.try_call()
     breaker.refused("too long")
     assert (breaker.try_call(), breaker.is_open, breaker.error) == (True, False, "too long")
+
+
+def test_a_pause_from_before_the_clock_was_set_back_is_over() -> None:
+    clock = FakeClock()
+    breaker = CircuitBreaker(clock)
+    for _ in range(FAILURES):
+        breaker.failed("gone")
+    clock.advance(-24 * 3_600_000)
+    assert not breaker.is_open
+    assert breaker.try_call()
+    assert (breaker.is_open, breaker.try_call()) == (True, False)  # a pause of now, while that one tries

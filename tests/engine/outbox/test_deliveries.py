@@ -75,8 +75,8 @@ def test_what_an_earlier_write_may_overtake_is_kept_until_it_no_longer_can() -> 
         return asyncio.run(store.records("local", "outbox/copy"))[0].value
 
     transact(store, lambda tx: deliveries.record_change(tx, "copy", older, "me", 10, 100))
-    transact(store, lambda tx: deliveries.note_doubt(tx, "copy", {"m": 70, "never": 70}))
-    transact(store, lambda tx: deliveries.note_doubt(tx, "copy", {"m": 40}))
+    transact(store, lambda tx: deliveries.note_doubt(tx, "copy", {"m": 70, "never": 70}, 10))
+    transact(store, lambda tx: deliveries.note_doubt(tx, "copy", {"m": 40}, 10))
     transact(store, lambda tx: deliveries.record_change(tx, "copy", newer, "me", 20, 100))
     assert held()["doubt"] == 70
     assert transact(store, lambda tx: deliveries.settle(tx, "copy", {"m": (2, 0)}, 30)) == []
@@ -84,6 +84,30 @@ def test_what_an_earlier_write_may_overtake_is_kept_until_it_no_longer_can() -> 
     assert transact(store, lambda tx: deliveries.claim(tx, "copy", ["m"], "other", 69, 100)) == {}
     assert set(transact(store, lambda tx: deliveries.claim(tx, "copy", ["m"], "other", 70, 100))) == {"m"}
     transact(store, lambda tx: deliveries.settle(tx, "copy", {"m": (2, 0)}, 70))
+    assert asyncio.run(store.records("local", "outbox/copy")) == []
+
+
+def test_times_from_before_the_clock_was_set_back_keep_nothing_waiting() -> None:
+    """A day ahead of the clock, nothing would be delivered for a day: no erasure either."""
+    store, day = InMemory(FakeClock()), 24 * 3_600_000
+    change, now, lease = Change("m", "agent", "semantic", 1, None), 10, deliveries.FURTHEST_MS
+
+    def held() -> dict[str, Any]:
+        return asyncio.run(store.records("local", "outbox/copy"))[0].value
+
+    transact(store, lambda tx: deliveries.record_change(tx, "copy", change, "gone", day, lease))
+    assert not deliveries.is_due(held(), None, day + lease - 1)
+    transact(store, lambda tx: deliveries.note_doubt(tx, "copy", {"m": day + 60}, day))
+    assert set(transact(store, lambda tx: deliveries.claim(tx, "copy", ["m"], "me", now, lease))) == {"m"}
+    transact(store, lambda tx: deliveries.postpone(tx, "copy", ["m"], "down", "me", day, random.Random()))
+    assert transact(store, lambda tx: deliveries.record_change(tx, "copy", change, "me", now, lease))
+    assert "doubt" not in held()
+    transact(store, lambda tx: deliveries.note_doubt(tx, "copy", {"m": day + 60}, day))
+    transact(store, lambda tx: deliveries.note_doubt(tx, "copy", {"m": 70}, now))
+    assert held()["doubt"] == 70
+    transact(store, lambda tx: deliveries.note_doubt(tx, "copy", {"m": day + 60}, day))
+    order = deliveries.order_of(held())
+    transact(store, lambda tx: deliveries.settle(tx, "copy", {"m": order}, now))
     assert asyncio.run(store.records("local", "outbox/copy")) == []
 
 
@@ -123,7 +147,7 @@ def test_why_it_failed_is_no_longer_said_once_it_is_delivered_and_only_in_doubt(
     store = InMemory(FakeClock())
     change = Change("m", "agent", "semantic", 1, None)
     transact(store, lambda tx: deliveries.record_change(tx, "copy", change, "me", 10, 100))
-    transact(store, lambda tx: deliveries.note_doubt(tx, "copy", {"m": 9_000}))
+    transact(store, lambda tx: deliveries.note_doubt(tx, "copy", {"m": 9_000}, 10))
     transact(store, lambda tx: deliveries.postpone(tx, "copy", ["m"], "down", "me", 20, random.Random()))
     transact(store, lambda tx: deliveries.settle(tx, "copy", {"m": (1, 0)}, 30))
     (held,) = asyncio.run(store.records("local", "outbox/copy"))

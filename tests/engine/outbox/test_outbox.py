@@ -289,6 +289,29 @@ async def test_what_failed_is_tried_again_later_each_time_and_after_a_restart(tm
         assert await h.waiting() == {}
 
 
+@run
+async def test_what_waits_is_delivered_though_the_clock_was_set_back(tmp_path: Path) -> None:
+    """A record of what failed says when it is due, and a lease until when it is another's: both a year ahead now."""
+    clock = FakeClock()
+    copy = Flaky(clock)
+    async with house(primary=SqliteStore(tmp_path / "p.db", clock), clock=clock, stores=[copy]) as h:
+        id, other = await h.remember("to be erased"), await h.remember("in the hands of a process that was killed")
+        copy.down = "no route"
+        await h.engine.forget(WHO, Forget(AGENT, [id], hard_delete=True))
+        for _ in range(3):  # until it is left alone
+            await h.remember("later")
+        await h.outbox.join()
+        value = {"agent": AGENT, "seq": 1, "at": clock(), "attempts": 0, "due": clock()}
+        value |= {"owner": "killed", "until": clock() + LEASE_MS, "doubt": clock() + DOUBT_MS}
+        kind = kind_of("copy")
+        await h.primary.transact("local", lambda tx: tx.put_record(Record(kind, other, value)))
+        copy.down = None
+        clock.advance(-365 * DAY_MS)
+        assert await h.outbox.run_due() == 5
+        assert await h.waiting() == {}
+        assert "to be erased" not in await copy.contents()
+
+
 def test_what_an_earlier_process_left_is_delivered_without_anyone_asking() -> None:
     async def work() -> None:
         async with house() as h:

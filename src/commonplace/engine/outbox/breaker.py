@@ -19,13 +19,14 @@ class CircuitBreaker:
 
     @property
     def is_open(self) -> bool:
-        return self.retry_at is not None and self._clock() < self.retry_at
+        # Further ahead than any pause it was set before the clock was set back.
+        return self.retry_at is not None and 0 < self.retry_at - self._clock() <= LONGEST_PAUSE_MS
 
     def try_call(self) -> bool:
         """Whether a call may be made. Once a pause is over one may; until it has ended no other does."""
         if self.retry_at is None:
             return True
-        if self._clock() < self.retry_at:
+        if self.is_open:
             return False
         self.retry_at = self._clock() + self._pause
         return True

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from commonplace.engine.outbox.deliveries import Change, Order
+from commonplace.engine.outbox.deliveries import Change, Order, is_ahead
 from commonplace.engine.outbox.replicas import Replica, StoreRefused, StoreSkipped, StoreUnreachable, delete_copies
 from commonplace.stores.base import Entry, Store
 from commonplace.stores.optional import PerAgentStore
@@ -208,14 +208,15 @@ class Courier:
     def _doubt(self, tenant: str, changes: Sequence[Change]) -> None:
         """The store may go on with what nobody waits for any more."""
         now = self.replica.clock()
-        self._doubtful = {key: until for key, until in self._doubtful.items() if until > now}
+        self._doubtful = {key: until for key, until in self._doubtful.items() if is_ahead(until, now)}
         self._doubtful |= {(tenant, change.id): now + DOUBT_MS for change in changes if change.entry is not None}
 
     def _in_doubt(self, tenant: str, changes: Sequence[Change]) -> dict[str, str]:
         """Deletions that an earlier write may overtake: done, and to be done again once it is too late for that."""
         now = self.replica.clock()
         gone = [change.id for change in changes if change.entry is None]
-        return {id: "an earlier write may still arrive" for id in gone if self._doubtful.get((tenant, id), 0) > now}
+        doubtful = [id for id in gone if is_ahead(self._doubtful.get((tenant, id), 0), now)]
+        return dict.fromkeys(doubtful, "an earlier write may still arrive")
 
 
 def as_kept(replica: Replica, change: Change) -> Change:

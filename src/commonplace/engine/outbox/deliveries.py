@@ -19,6 +19,7 @@ from commonplace.wire.record import Memory
 
 FIRST_RETRY_MS = 1_000
 LAST_RETRY_MS = 300_000
+FURTHEST_MS = 15 * 60_000  # ahead of the clock that a time is ever recorded: the lease of the slowest store is shorter
 
 #: Which state of a memory is delivered: its sequence and its turn.
 Order = tuple[int, int]
@@ -122,12 +123,12 @@ def record_change(
     held = there.value if there is not None else {}
     former = [agent for agent in agents_of(held) if agent != change.agent_id]
     change.former_agents = tuple(dict.fromkeys((*change.former_agents, *former)))
-    theirs = held.get("owner") not in (None, owner) and held.get("until", 0) > now
-    doubt = max(held.get("doubt", 0), held["until"] if theirs and take_over else 0)
+    theirs = held.get("owner") not in (None, owner) and is_ahead(held.get("until", 0), now)
+    doubts = (held.get("doubt", 0), held["until"] if theirs and take_over else 0)
     theirs = theirs and not take_over
     value = {"agent": change.agent_id, "seq": change.seq, "at": held.get("at", now), "attempts": 0, "due": now}
     value |= {"owner": held["owner"], "until": held["until"]} if theirs else {"owner": owner, "until": now + lease}
-    value |= {"doubt": doubt} if doubt > now else {}
+    value |= {"doubt": max(ahead)} if (ahead := [doubt for doubt in doubts if is_ahead(doubt, now)]) else {}
     value |= {"turn": held.get("turn", 0) + 1} if held.get("seq") == change.seq else {}
     value |= {"former": former} if former else {}
     tx.put_record(Record(kind_of(store), change.id, value))
@@ -151,8 +152,14 @@ def claim(
 
 def is_due(value: Mapping[str, Any], owner: str | None, now: int) -> bool:
     """For this owner, or for whoever has none of it in hand."""
-    free = value.get("owner") in (None, owner) or int(value.get("until", 0)) <= now
-    return free and int(value.get("due", 0)) <= now
+    free = value.get("owner") in (None, owner) or not is_ahead(int(value.get("until", 0)), now)
+    return free and not is_ahead(int(value.get("due", 0)), now)
+
+
+def is_ahead(at: int, now: int) -> bool:
+    """Whether a recorded time is still to come. What lies further ahead than any is ever recorded is from before the
+    clock was set back, and would keep an erasure waiting until that time comes again."""
+    return now < at <= now + FURTHEST_MS
 
 
 def settle(tx: Transaction, store: str, delivered: Mapping[str, Order], now: int) -> list[str]:
@@ -165,7 +172,7 @@ def settle(tx: Transaction, store: str, delivered: Mapping[str, Order], now: int
             continue
         if order_of(there.value) != order:
             again.append(id)
-        elif (doubt := int(there.value.get("doubt", 0))) > now:
+        elif is_ahead(doubt := int(there.value.get("doubt", 0)), now):
             value = {name: given for name, given in there.value.items() if name != "error"}
             value |= {"attempts": 0, "due": doubt, "owner": None, "until": 0}
             tx.put_record(Record(there.kind, id, value))
@@ -174,11 +181,14 @@ def settle(tx: Transaction, store: str, delivered: Mapping[str, Order], now: int
     return again
 
 
-def note_doubt(tx: Transaction, store: str, doubt: Mapping[str, int]) -> None:
+def note_doubt(tx: Transaction, store: str, doubt: Mapping[str, int], now: int) -> None:
     """Write down until when writes that were not confirmed may arrive, where whoever delivers next will read it."""
     for id, until in doubt.items():
         there = tx.record(kind_of(store), id)
-        if there is not None and int(there.value.get("doubt", 0)) < until:
+        if there is None:
+            continue
+        known = int(there.value.get("doubt", 0))
+        if known < until or not is_ahead(known, now):
             tx.put_record(Record(there.kind, id, {**there.value, "doubt": until}))
 
 

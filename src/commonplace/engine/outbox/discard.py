@@ -8,7 +8,7 @@ from typing import Any
 from commonplace.engine.core import Core
 from commonplace.engine.ledger import audit
 from commonplace.engine.outbox.courier import GROUP
-from commonplace.engine.outbox.deliveries import Order, is_current, kind_of, order_of
+from commonplace.engine.outbox.deliveries import Order, is_ahead, is_current, kind_of, order_of
 from commonplace.engine.outbox.store_names import mark_deliveries_discarded
 from commonplace.stores.base import Transaction
 from commonplace.stores.optional import Progress
@@ -73,4 +73,4 @@ def _drop(tx: Transaction, who: Principal, name: str, orders: Mapping[str, Order
 
 
 def _is_in_hand(value: Mapping[str, Any], now: int) -> bool:
-    return bool(value.get("owner")) and int(value.get("until", 0)) > now
+    return bool(value.get("owner")) and is_ahead(int(value.get("until", 0)), now)

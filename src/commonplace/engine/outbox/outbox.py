@@ -64,7 +64,7 @@ class Outbox:
         return bool(self.replicas) or bool(self._unattached) or self._is_look_due()
 
     def _is_look_due(self) -> bool:
-        return self._core.clock() - self._looked_at >= LOOK_MS
+        return not 0 <= self._core.clock() - self._looked_at < LOOK_MS  # also where the clock was set back
 
     # writing
 
@@ -320,7 +320,7 @@ class Outbox:
             tenant: str, done: Mapping[str, Order], failed: Mapping[str, str], doubt: Mapping[str, int]
         ) -> None:
             def work(tx: Transaction) -> list[str]:
-                deliveries.note_doubt(tx, replica.name, doubt)
+                deliveries.note_doubt(tx, replica.name, doubt, tx.now)
                 for error in set(failed.values()):
                     ids = [id for id, why in failed.items() if why == error]
                     deliveries.postpone(tx, replica.name, ids, error, self._owner, tx.now, self._chance)
