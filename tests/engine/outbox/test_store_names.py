@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import pytest
@@ -532,6 +532,50 @@ async def test_what_a_process_notes_of_a_store_under_its_former_name_is_said_of_
     assert (await engine.stores.resync(WHO, "two"))["equal"]
     await engine.close()
     assert _with_the_text(tmp_path) == []
+
+
+@run
+async def test_what_a_process_notes_of_a_store_under_a_former_name_is_kept_when_it_has_that_name_again(
+    tmp_path: Path,
+) -> None:
+    clock = FakeClock()
+    engine = await _open(tmp_path, clock, "b.db?name=one")
+    id = await _remember(engine, "PINCODE-ZEBRA opens the safe")
+    await engine.close()
+    without = await _open(tmp_path, clock)
+    await (await _open(tmp_path, clock, "b.db?name=two")).close()
+    await without.forget(WHO, Forget("agent", [id], hard_delete=True))
+    await without.close()
+    engine = await _open(tmp_path, clock, "b.db?name=one")
+    assert _LEFT_OUT_SAID in await _said(engine)
+    assert (await engine.stores.resync(WHO, "one"))["equal"]
+    await engine.close()
+    assert _with_the_text(tmp_path) == []
+
+
+async def _open_with_object(folder: Path, clock: FakeClock, name: str) -> Engine:
+    config, others = Config(data=folder, stores=(f"sqlite://{folder}/primary.db",)), [Theirs(name)]
+    return await open_engine(config, embedder=HashingEmbedder(), clock=clock, others=cast("Any", others))
+
+
+@pytest.mark.parametrize("waits", [True, False], ids=["an erasure waits", "nothing waits"])
+@run
+async def test_an_object_that_takes_the_name_of_a_store_is_another_one(tmp_path: Path, waits: bool) -> None:
+    """What is left there of what was erased would be of the object by its name, which has the erasure."""
+    (tmp_path / "b").mkdir()
+    clock = FakeClock()
+    if waits:
+        await _erased_while_b_is_away(tmp_path, clock, "b/b.db?name=notes")
+    else:
+        engine = await _open(tmp_path, clock, "b/b.db?name=notes")
+        await _remember(engine, "Alice drinks tea")
+        await engine.close()
+    for _ in range(2):
+        engine = await _open_with_object(tmp_path, clock, "notes")
+        said = (await engine.stores.list(WHO))[1].get("last_error", "")
+        assert ("may still have copies of what was erased" in said) is waits
+        assert ("never resynced" in said) is not waits, "of a first store that has memories"
+        await engine.close()
 
 
 @pytest.mark.parametrize("newer", ["c.db", "c.db?name=sqlite-2"], ids=["of itself", "given"])

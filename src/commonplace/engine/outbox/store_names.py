@@ -113,10 +113,12 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName], clock: Cl
         for name, each in zip(names, wanted, strict=True):
             is_other = known.get(name) != each.address
             if each.address and (is_other or _RENAMED in records[name]):
+                record = tx.record(STORE_NAME, name)
+                before: Mapping[str, Any] = {} if record is None else record.value
                 value: dict[str, Any] = {"address": each.address, "at": tx.now}
-                before = records.get(name, {})
-                may_lack = name in waiting or not {_RENAMED, _LEFT_OUT, *_UNTIL_EQUAL}.isdisjoint(before)
-                if is_other and may_lack:  # only of a name that the operator gave
+                if not is_other:  # what a process that knows it by this name has noted since stays noted
+                    value = {key: held for key, held in before.items() if key != _RENAMED} | {"address": each.address}
+                elif _may_lack(before, is_waiting=name in waiting):  # only of a name that the operator gave
                     value[_WAITED_FOR_ANOTHER] = True
                 if is_filled and name not in former.values():
                     value[_INCOMPLETE] = True
@@ -159,20 +161,30 @@ def _rename(tx: Transaction, old: str, new: str) -> None:
 
 
 async def remember_objects(primary: Primary, names: Sequence[str]) -> None:
-    """Those of a program have no address: by its name each is the one of before, or is new."""
-    there = {record.key for record in await primary.records(SYSTEM, STORE_NAME)} if names else set()
-    new = [name for name in names if name not in there]
+    """Those of a program have no address: by its name each is the one of before, or is new. One that takes the name of
+    a store with an address is new, too, and that store is never told what waited under the name."""
+    known = {record.key: record.value for record in await primary.records(SYSTEM, STORE_NAME)} if names else {}
+    new = [name for name in names if name not in known or known[name]["address"]]
     if not new:
         return
+    waiting = {name for name in new if name in known and await _waits(primary, name)}
     more = {_INCOMPLETE: True} if await _has_memories(primary) else {}
 
     def remember(tx: Transaction) -> None:
         for name in new:
-            if tx.record(STORE_NAME, name) is None:
-                tx.put_record(Record(STORE_NAME, name, {"address": "", "at": tx.now, **more}))
+            record = tx.record(STORE_NAME, name)
+            before: Mapping[str, Any] = {} if record is None else record.value
+            if record is None or before["address"]:
+                lacks = {_WAITED_FOR_ANOTHER: True} if _may_lack(before, is_waiting=name in waiting) else {}
+                tx.put_record(Record(STORE_NAME, name, {"address": "", "at": tx.now, **lacks, **more}))
 
     with suppress(Fault):  # one that may only read tells no store anything
         await primary.transact(SYSTEM, remember)
+
+
+def _may_lack(before: Mapping[str, Any], *, is_waiting: bool) -> bool:
+    """Whether the store that had a name until now may have copies of what was erased, and no word of it."""
+    return is_waiting or not {_RENAMED, _LEFT_OUT, *_UNTIL_EQUAL}.isdisjoint(before)
 
 
 async def _has_memories(primary: Primary) -> bool:
