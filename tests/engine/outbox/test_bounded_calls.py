@@ -46,6 +46,19 @@ async def test_what_would_end_the_program_has_failed() -> None:
 
 
 @run
+async def test_an_open_that_raises_stop_iteration_has_failed() -> None:
+    """No future takes it: whoever asks would be told for ever that the store is still starting."""
+
+    def opened() -> Any:
+        return next(iter(()))
+
+    replica = Replica(Attachment("copy", opened), FakeClock())
+    with pytest.raises(Unavailable, match="it failed: RuntimeError"):
+        await replica.attempt(lambda store: store.health())
+    assert replica.state()["status"] != "starting"
+
+
+@run
 async def test_who_interrupts_the_program_is_heard() -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt

@@ -72,7 +72,11 @@ async def in_daemon_thread(work: Callable[[], T]) -> T:
         try:
             result = work()
         except BaseException as raised:
-            error = _exited() if isinstance(raised, SystemExit) else raised
+            error = raised
+            if isinstance(raised, SystemExit):
+                error = _exited()
+            elif isinstance(raised, StopIteration):  # a future does not take it, and whoever waits would wait for ever
+                error = RuntimeError("StopIteration")
         with suppress(RuntimeError):  # that loop is gone, and with it whoever waited
             loop.call_soon_threadsafe(settle, result, error)
 
