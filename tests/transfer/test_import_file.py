@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 import tracemalloc
@@ -278,15 +279,22 @@ def test_the_rest_is_taken_where_that_was_chosen(filled: Subject, run: Any, else
     assert str(report.broken[0]).startswith("line 2: is not valid JSON")
 
 
+@pytest.mark.parametrize("start", [b"", codecs.BOM_UTF8], ids=["plain", "saved by Windows"])
 @pytest.mark.parametrize("end", [b"\n", b""])
 def test_a_memory_of_many_versions_is_taken_however_long_its_line(
-    subject: Subject, run: Any, elsewhere: Elsewhere, save: Save, monkeypatch: pytest.MonkeyPatch, end: bytes
+    subject: Subject,
+    run: Any,
+    elsewhere: Elsewhere,
+    save: Save,
+    monkeypatch: pytest.MonkeyPatch,
+    start: bytes,
+    end: bytes,
 ) -> None:
     other, wait = elsewhere
     long = run(subject.remember("0" * 1000))
     for n in range(1, 10):
         run(subject.update(long, content=str(n) * 1000))
-    data = run(exported(subject)).rstrip(b"\n") + end
+    data = start + run(exported(subject)).rstrip(b"\n") + end
     monkeypatch.setattr(import_file, "_LONGEST", 5000)
     done = wait(import_export(other.engine, WHO, save(data)))
     assert (dict(done.written), done.broken) == ({"memory": 1}, [])
@@ -314,6 +322,21 @@ def test_a_line_that_is_what_a_damaged_disk_left_is_passed_over(
         tracemalloc.stop()
     assert dict(done.written) == {"memory": 2, "statement": 3, "palace": 2}
     assert str(done.broken[0]) == "line 3: is longer than 1 MB, and the file is not whole"
+
+
+@pytest.mark.parametrize("start", [b"", codecs.BOM_UTF8], ids=["plain", "saved by Windows"])
+def test_its_progress_is_told_to_its_end(
+    subject: Subject, run: Any, elsewhere: Elsewhere, save: Save, start: bytes
+) -> None:
+    """Its last batch is written after all of it was read."""
+    other, wait = elsewhere
+    for n in range(70):
+        run(subject.remember(f"fact {n}"))
+    data, told = start + run(exported(subject)), list[tuple[int, int]]()
+    wait(import_export(other.engine, WHO, save(data), progress=lambda done, total: told.append((done, total))))
+    assert told == sorted(told)
+    assert told[-1] == (len(data), len(data))
+    assert told[0][0] < len(data)
 
 
 def test_an_alias_that_names_another_here_is_said(filled: Subject, run: Any, elsewhere: Elsewhere, save: Save) -> None:

@@ -44,14 +44,13 @@ class ExportReader:
         self._file, self._now, self._broken, self._circular = file, now, broken, circular
         self._survivors: dict[str, tuple[int, str]] = {}  # of those that became part of another, where and of which
         self.size = file.seek(0, io.SEEK_END)
-        self.position = 0
+        self._start = _start_of(file)
+        self.position = self._start
 
     def __iter__(self) -> Iterator[tuple[int, Parsed]]:
         digest, lines, counts = hashlib.sha256(), 0, Counter[str]()
         ended = False
-        self._file.seek(0)
-        if self._file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:  # which Windows puts there; the hash is without it
-            self._file.seek(0)
+        self._file.seek(self._start)
         read = bounded_lines(self._file, _LONGEST, allowed=self._is_whole, passed=self._pass_over)
         for number, line in enumerate(read, start=1):
             self.position += len(line or b"")
@@ -96,8 +95,8 @@ class ExportReader:
         start = self._file.seek(max(0, self.size - _LONGEST_MANIFEST))
         end = self._file.read()
         manifest = end.rstrip().rfind(b"\n") + 1
-        digest, left = hashlib.sha256(), start + manifest
-        self._file.seek(0)
+        digest, left = hashlib.sha256(), start + manifest - self._start
+        self._file.seek(self._start)
         while left > 0 and (piece := self._file.read(min(left, _PIECE))):
             digest.update(piece)
             left -= len(piece)
@@ -131,6 +130,12 @@ class ExportReader:
             self._broken(Broken(f"line {number}", "the hash of the manifest differs: a line was changed"))
         elif not isinstance(amounts := said.get("counts"), dict) or {k: v for k, v in amounts.items() if v} != counts:
             self._broken(Broken(f"line {number}", "the counts of the manifest differ from what is there"))
+
+
+def _start_of(file: BinaryIO) -> int:
+    """Behind the mark that Windows puts at the beginning of a text: the hash of the manifest is without it."""
+    file.seek(0)
+    return len(codecs.BOM_UTF8) if file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8 else 0
 
 
 def is_export(start: bytes) -> bool:
@@ -211,6 +216,8 @@ async def _take_in(
             progress(reader.position, reader.size)
     if batch:
         await flush()
+    if progress is not None:
+        progress(reader.size, reader.size)
 
 
 def _note(report: ImportReport, kind: str, outcome: Outcome, what: str) -> None:
