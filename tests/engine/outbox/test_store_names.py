@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
@@ -29,7 +30,7 @@ from commonplace.stores.base import Record, StoreSettings
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.stores.urls import parse_store_url, store_key
 from commonplace.testing.subject import WHO, FakeClock
-from commonplace.wire.errors import Conflict, NotFound, ValidationError
+from commonplace.wire.errors import Conflict, NotFound, Unavailable, ValidationError
 from commonplace.wire.validate import check
 
 A, B, C = (WantedName(address, "sqlite") for address in "abc")
@@ -499,6 +500,33 @@ async def test_what_a_process_without_the_store_erases_while_it_is_resynced_is_s
     await without.close()
     await engine.close()
     assert _with_the_text(tmp_path) == []
+
+
+@run
+async def test_a_change_is_noted_of_the_store_that_it_leaves_out_with_the_change_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is killed, or loses the first store, right after an erasure can note nothing of it any more."""
+    clock = FakeClock()
+    engine = await _open(tmp_path, clock, "b.db")
+    id = await _remember(engine, "PINCODE-ZEBRA opens the safe")
+    await engine.close()
+    without = await _open(tmp_path, clock)
+    transact = without._core.primary.transact
+
+    async def lost_after_the_erasure(tenant: str, work: Any) -> Any:
+        if await without._core.primary.get(WHO.tenant, [id]):
+            return await transact(tenant, work)
+        raise Unavailable("lost")
+
+    monkeypatch.setattr(without._core.primary, "transact", lost_after_the_erasure)
+    with suppress(Unavailable):
+        await without.forget(WHO, Forget("agent", [id], hard_delete=True))
+    await without._core.primary.close()
+    engine = await _open(tmp_path, clock, "b.db")
+    assert await engine._core.primary.get(WHO.tenant, [id]) == []
+    assert _LEFT_OUT_SAID in await _said(engine)
+    await engine.close()
 
 
 @run

@@ -21,7 +21,7 @@ from commonplace.engine.outbox.courier import GROUP, Courier, Settle, as_kept
 from commonplace.engine.outbox.deliveries import Change, DeliveryReport, Order, RecordingTransaction, kind_of
 from commonplace.engine.outbox.replicas import Replica, Replicas, delete_copies
 from commonplace.engine.outbox.shown_problems import shown_problem
-from commonplace.engine.outbox.store_names import known_names, mark_left_out
+from commonplace.engine.outbox.store_names import known_names, note_left_out
 from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.wire.errors import Fault
 from commonplace.wire.record import Memory, Principal
@@ -75,17 +75,13 @@ class Outbox:
             recording = RecordingTransaction(tx)
             result = work(cast("Transaction", recording))
             changes = list(recording.changes.values())
+            if any(change.entry is not None or not change.is_first for change in changes):
+                note_left_out(tx, self._unattached)
             return result, changes, self._record(tx, changes)
 
         if self._is_look_due():
             await self.find_unattached_stores()
         result, changes, told = await self._core.primary.transact(tenant, recorded)
-        if self._unattached and any(change.entry is not None or not change.is_first for change in changes):
-            try:
-                await asyncio.shield(mark_left_out(self._core.primary, self._unattached))  # whoever is cancelled now
-            except Fault as fault:  # the change is committed, and must not seem to have failed
-                names = ", ".join(self._unattached)
-                log.warning("%s may lack changes, which could not be noted: %s", names, fault.message)
         if any(told.values()):
             await self._first_attempt(tenant, changes, told)
         return result

@@ -21,13 +21,16 @@ from commonplace.wire.errors import Fault, ValidationError
 from commonplace.wire.record import Clock
 
 STORE_NAME = "store_name"  # the kind of record, under the name
+#: That of one in each tenant, under the name: a process that did not have the store changed something there.
+LEFT_OUT = "left_out"
+_RESYNC = "resync"  # the one that has begun since
 RENAMED_MS = 30 * 24 * 3_600_000  # for which a process may go on that knows a store by its former name
 _RENAMED = "renamed"  # when it was
 #: Why a store is to be resynced: the name was given to another while something waited for it; what waited was dropped;
-#: it was attached to a store that had memories; a process that did not have it changed something.
-_WAITED_FOR_ANOTHER, _DISCARDED, _INCOMPLETE, _LEFT_OUT = "waited_for_another", "discarded", "incomplete", "left_out"
+#: it was attached to a store that had memories.
+_WAITED_FOR_ANOTHER, _DISCARDED, _INCOMPLETE = "waited_for_another", "discarded", "incomplete"
 _UNTIL_EQUAL = frozenset({_WAITED_FOR_ANOTHER, _DISCARDED})
-_ALL_NOTICES = _UNTIL_EQUAL | {_INCOMPLETE, _LEFT_OUT}
+_ALL_NOTICES = _UNTIL_EQUAL | {_INCOMPLETE}
 
 
 @dataclass(slots=True, frozen=True)
@@ -184,7 +187,7 @@ async def remember_objects(primary: Primary, names: Sequence[str]) -> None:
 
 def _may_lack(before: Mapping[str, Any], *, is_waiting: bool) -> bool:
     """Whether the store that had a name until now may have copies of what was erased, and no word of it."""
-    return is_waiting or not {_RENAMED, _LEFT_OUT, *_UNTIL_EQUAL}.isdisjoint(before)
+    return is_waiting or not {_RENAMED, *_UNTIL_EQUAL}.isdisjoint(before)
 
 
 async def _has_memories(primary: Primary) -> bool:
@@ -205,6 +208,7 @@ async def _move_deliveries(primary: Primary, old: str, new: str) -> None:
     """What waits for a store under the name that it had, such as an erasure, waits under the one that it has."""
     for tenant in await primary.tenants():
         ids = [record.key for record in await primary.records(tenant, kind_of(old))]
+        is_left_out = await primary.record(tenant, LEFT_OUT, old) is not None
 
         def work(tx: Transaction, ids: Sequence[str] = ids) -> None:
             for id in ids:
@@ -213,16 +217,25 @@ async def _move_deliveries(primary: Primary, old: str, new: str) -> None:
                     if tx.record(kind_of(new), id) is None:
                         tx.put_record(Record(kind_of(new), id, record.value))
                     tx.drop_record(kind_of(old), id)
+            if tx.record(LEFT_OUT, old) is not None:
+                note_left_out(tx, [new])
+                tx.drop_record(LEFT_OUT, old)
 
-        if ids:
+        if ids or is_left_out:
             await primary.transact(tenant, work)
 
 
 async def _waits(primary: Primary, name: str) -> bool:
+    """Whether there is anything under the name that its store was not told."""
     for tenant in await primary.tenants():
         if await primary.records(tenant, kind_of(name)):
             return True
-    return False
+    return bool(await _left_out_in(primary, name))
+
+
+async def _left_out_in(primary: Primary, name: str) -> list[str]:
+    """The tenants in which something was changed by a process that did not have this store."""
+    return [each for each in await primary.tenants() if await primary.record(each, LEFT_OUT, name) is not None]
 
 
 async def resync_advice(primary: Primary, name: str) -> str | None:
@@ -244,7 +257,7 @@ async def resync_advice(primary: Primary, name: str) -> str | None:
         )
     if held.get(_INCOMPLETE):
         said.append(f"never resynced: memories from before it was attached are not there; run {resync}")
-    if held.get(_LEFT_OUT):
+    if await _left_out_in(primary, name):
         said.append(
             "something was changed by a process that did not have it, such as a command without --store: it may lack "
             f"memories, and have copies of what was erased; run {resync}"
@@ -256,18 +269,13 @@ async def known_names(primary: Primary) -> list[str]:
     return [record.key for record in await primary.records(SYSTEM, STORE_NAME) if _RENAMED not in record.value]
 
 
-async def mark_left_out(primary: Primary, names: Iterable[str]) -> None:
-    """Anew where a resync has begun since: it may have read already what was changed now."""
-    held = {record.key: record.value for record in await primary.records(SYSTEM, STORE_NAME)}
-    unmarked = [name for name in names if name in held and held[name].get(_LEFT_OUT) is not True]
-
-    def work(tx: Transaction) -> None:
-        for name in unmarked:
-            if (record := tx.record(STORE_NAME, name)) is not None:
-                tx.put_record(Record(STORE_NAME, name, {**record.value, _LEFT_OUT: True}))
-
-    if unmarked:
-        await primary.transact(SYSTEM, work)
+def note_left_out(tx: Transaction, names: Iterable[str]) -> None:
+    """In the transaction of a change that these stores are not told: whoever is killed after it leaves word of both.
+    Anew where a resync has begun since: it may have read already what is changed now."""
+    for name in names:
+        record = tx.record(LEFT_OUT, name)
+        if record is None or record.value:
+            tx.put_record(Record(LEFT_OUT, name, {}))
 
 
 async def incomplete_since(primary: Primary, name: str) -> int | None:
@@ -292,11 +300,11 @@ async def begin_resync(primary: Primary, name: str) -> str:
     token = uuid.uuid4().hex
 
     def work(tx: Transaction) -> None:
-        record = tx.record(STORE_NAME, name)
-        if record is not None and _LEFT_OUT in record.value:
-            tx.put_record(Record(STORE_NAME, name, {**record.value, _LEFT_OUT: token}))
+        if tx.record(LEFT_OUT, name) is not None:
+            tx.put_record(Record(LEFT_OUT, name, {_RESYNC: token}))
 
-    await primary.transact(SYSTEM, work)
+    for tenant in await _left_out_in(primary, name):
+        await primary.transact(tenant, work)
     return token
 
 
@@ -304,14 +312,18 @@ async def clear_resync_notices(primary: Primary, name: str, token: str, *, equal
     """The resync of this token has come to its end, and so what it did not take waits; where both are equal the rest is
     seen to."""
 
+    def include(tx: Transaction) -> None:
+        record = tx.record(LEFT_OUT, name)
+        if record is not None and record.value.get(_RESYNC) == token:
+            tx.drop_record(LEFT_OUT, name)
+
     def work(tx: Transaction) -> None:
         record = tx.record(STORE_NAME, name)
-        if record is None:
-            return
         gone = {_INCOMPLETE} | (_UNTIL_EQUAL if equal else frozenset())
-        gone |= {_LEFT_OUT} if record.value.get(_LEFT_OUT) == token else set()
-        if not gone.isdisjoint(record.value):
+        if record is not None and not gone.isdisjoint(record.value):
             value = {key: held for key, held in record.value.items() if key not in gone}
             tx.put_record(Record(STORE_NAME, name, value))
 
+    for tenant in await _left_out_in(primary, name):
+        await primary.transact(tenant, include)
     await primary.transact(SYSTEM, work)
