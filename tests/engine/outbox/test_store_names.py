@@ -51,6 +51,7 @@ A, B, C = (WantedName(address, "sqlite") for address in "abc")
         ([A, A], {"sqlite-2": "a"}, set(), ["sqlite-2", "sqlite-3"]),
         # objects of a program have none that could be remembered
         ([WantedName("", "theirs"), WantedName("", "theirs")], {"x": ""}, set(), ["theirs", "theirs-2"]),
+        ([WantedName("", "sqlite")], {"sqlite-2": "a"}, set(), ["sqlite-3"]),
     ],
 )
 def test_names(wanted: Any, known: Any, waiting: Any, names: Any) -> None:
@@ -604,6 +605,28 @@ async def test_an_object_that_takes_the_name_of_a_store_is_another_one(tmp_path:
         assert ("may still have copies of what was erased" in said) is waits
         assert ("never resynced" in said) is not waits, "of a first store that has memories"
         await engine.close()
+
+
+@pytest.mark.parametrize("name", ["", "?name=sqlite-2"], ids=["of itself", "given"])
+@run
+async def test_a_store_that_is_gone_with_the_process_is_not_told_in_place_of_another(tmp_path: Path, name: str) -> None:
+    """By its name it would be the one that has been told of an erasure."""
+    clock = FakeClock()
+    engine = await _open(tmp_path, clock, "b.db")
+    id = await _remember(engine, "PINCODE-ZEBRA opens the safe")
+    await _remember(engine, "Alice drinks tea")
+    await engine.close()
+    stores = (f"sqlite://{tmp_path}/primary.db", f"sqlite://:memory:{name}")
+    engine = await open_engine(Config(data=tmp_path, stores=stores), embedder=HashingEmbedder(), clock=clock)
+    await engine.stores.wait_until_open(5)
+    await engine.forget(WHO, Forget("agent", [id], hard_delete=True))
+    await engine.close()
+    engine = await _open(tmp_path, clock, "b.db")
+    listed = (await engine.stores.list(WHO))[1]
+    assert ("never resynced" if name else _LEFT_OUT_SAID) in listed.get("last_error", "")
+    assert (await engine.stores.resync(WHO, listed["name"]))["equal"]
+    await engine.close()
+    assert _with_the_text(tmp_path) == []
 
 
 @pytest.mark.parametrize("newer", ["c.db", "c.db?name=sqlite-2"], ids=["of itself", "given"])

@@ -87,7 +87,9 @@ def choose_names(
             take(place, free[0])
     for place, each in enumerate(wanted):
         if place not in chosen:
-            others = {name for name in waiting | reserved if known.get(name, each.address) != each.address}
+            # Of one that is gone with the process nobody notes that it has the name of another.
+            theirs = waiting | reserved if each.address else known.keys()
+            others = {name for name in theirs if known.get(name, each.address) != each.address}
             take(place, unused_name(each.kind, taken | others))
     return [chosen[place] for place in range(len(wanted))]
 
@@ -114,8 +116,8 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName], clock: Cl
 
     def remember(tx: Transaction) -> None:
         for name, each in zip(names, wanted, strict=True):
-            is_other = known.get(name) != each.address
-            if each.address and (is_other or _RENAMED in records[name]):
+            is_other = known.get(name, "") != each.address
+            if is_other or _RENAMED in records.get(name, {}):
                 record = tx.record(STORE_NAME, name)
                 before: Mapping[str, Any] = {} if record is None else record.value
                 value: dict[str, Any] = {"address": each.address, "at": tx.now}
