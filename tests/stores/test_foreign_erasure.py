@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from memory_pair import TEXT, files_with, pair
@@ -11,6 +12,7 @@ from transfer_scenarios import export_of
 
 from commonplace.testing.subject import DAY_MS, WHO
 from commonplace.transfer.import_file import import_export
+from commonplace.wire.errors import Unavailable
 
 
 @pytest.mark.parametrize("jobs", [True, False])
@@ -48,6 +50,21 @@ async def test_what_the_other_put_away_itself_is_erased(tmp_path: Path, how: str
             await p.theirs.expire(policy={"confidence_below": 0.5}, action=how)
         await p.ours.forget(ids=[made.id], hard_delete=True)
         assert await p.copies() == (["the safe is in the hall"] if how == "merge" else [])
+    assert files_with(tmp_path, TEXT) == []
+
+
+@run
+async def test_a_copy_that_is_too_large_to_be_listed_is_erased(tmp_path: Path) -> None:
+    async with pair(tmp_path) as p:
+        made = await p.ours.remember(TEXT)
+
+        async def too_large(**asked: Any) -> Any:
+            raise Unavailable("it answered with more than 4,194,304 bytes")
+
+        replica: Any = (await p.ours.engine())._core.outbox.replicas.named(p.theirs.name)
+        replica._store._list_page = too_large
+        assert (await p.ours.forget(ids=[made.id], hard_delete=True)).stores[-1].error is None
+        assert await p.copies() == []
     assert files_with(tmp_path, TEXT) == []
 
 

@@ -141,9 +141,9 @@ class ForeignStore:
         return [found[id] for id in ids if id in found]
 
     async def delete_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> int:
-        found = await self._find(tenant, agent_id, ids)
-        await self._forget_copies(tenant, agent_id, ids, found)
-        return len({_our_id(hit) for hit in found})
+        # Where it can be listed nothing is looked at before: also what is too large to be shown has to go.
+        found = await self._find(tenant, agent_id, ids) if self._list_page is None else []
+        return await self._forget_copies(tenant, agent_id, ids, found)
 
     async def search(self, search: Search) -> list[Candidate]:
         reach = replace(search.reach, where=on_copied_fields(search.reach.where))
@@ -290,28 +290,31 @@ class ForeignStore:
 
     async def _forget_copies(
         self, tenant: str, agent_id: str, ids: Sequence[str], found: Sequence[RecallHit], but: Sequence[str] = ()
-    ) -> None:
-        """Of these memories all but those that it calls `but`. Where it can be listed, by a filter: an erasure by
-        filter reaches also what no listing shows, because it was forgotten, merged or expired there or waits for
-        approval, with its text."""
+    ) -> int:
+        """Of these memories all but those that it calls `but`; how many. Where it can be listed, by a filter: an
+        erasure by filter reaches also what no listing shows, because it was forgotten, merged or expired there or waits
+        for approval, with its text."""
         if self._list_page is None:  # such a store need not know more of filters than how to find by them
             await self._forget(agent_id, [hit.id for hit in found if hit.id not in but])
-            return
+            return len({_our_id(hit) for hit in found})
+        count = 0
         spared = {"id": {"$nin": list(but)}} if but else {}
         for start in range(0, len(ids), _IDS_AT_ONCE):
             filter = {OUR_TENANT: tenant, OUR_ID: list(ids[start : start + _IDS_AT_ONCE]), **spared}
-            await self._erase(ForgetRequest(agent_id=agent_id, filter=filter, hard_delete=True))
+            count += len(await self._erase(ForgetRequest(agent_id=agent_id, filter=filter, hard_delete=True)))
+        return count
 
     async def _forget(self, agent_id: str, theirs: Sequence[str]) -> None:
         if theirs:
             await self._erase(ForgetRequest(agent_id=agent_id, ids=list(theirs), hard_delete=True))
 
-    async def _erase(self, request: ForgetRequest) -> None:
+    async def _erase(self, request: ForgetRequest) -> Sequence[str]:
         answer = await self._ask(ForgetResponse, request)
         if answer.pending_approval:
             raise Unavailable("it lets what it is to forget wait for approval, so the copy is still there")
         if answer.remaining_ids:
             raise Unavailable(f"{len(answer.remaining_ids)} of what it was to forget is left")
+        return answer.forgotten_ids
 
     def _memory(self, hit: RecallHit, agent_id: str) -> Memory:
         """Anyone who may write there may have stored it, so that it cannot be read must cost no other anything. Then
