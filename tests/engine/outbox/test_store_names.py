@@ -43,7 +43,7 @@ A, B, C = (WantedName(address, "sqlite") for address in "abc")
         ([B, A], {"sqlite-2": "a", "sqlite-3": "b"}, set(), ["sqlite-3", "sqlite-2"]),
         ([B], {"sqlite-2": "a", "sqlite-3": "b"}, set(), ["sqlite-3"]),
         ([C, B], {"sqlite-2": "a", "sqlite-3": "b"}, {"sqlite-2"}, ["sqlite-4", "sqlite-3"]),
-        ([C, B], {"sqlite-2": "a", "sqlite-3": "b"}, set(), ["sqlite-2", "sqlite-3"]),
+        ([C, B], {"sqlite-2": "a", "sqlite-3": "b"}, set(), ["sqlite-4", "sqlite-3"]),
         # a name that was given wins, and one that is no longer given stays with its store
         ([A, WantedName("b", "sqlite", "sqlite-2")], {"sqlite-2": "a"}, {"sqlite-2"}, ["sqlite-3", "sqlite-2"]),
         ([A], {"spare": "a"}, set(), ["spare"]),
@@ -605,6 +605,30 @@ async def test_an_object_that_takes_the_name_of_a_store_is_another_one(tmp_path:
         assert ("may still have copies of what was erased" in said) is waits
         assert ("never resynced" in said) is not waits, "of a first store that has memories"
         await engine.close()
+
+
+@run
+async def test_a_new_store_takes_no_name_that_another_process_may_have(tmp_path: Path) -> None:
+    """What waits for the other under it would go to the new one, and an erasure with it."""
+    (tmp_path / "b").mkdir()
+    clock = FakeClock()
+    engine = await _open(tmp_path, clock, "b/b.db")
+    id = await _remember(engine, "PINCODE-ZEBRA opens the safe")
+    await engine.close()
+    (tmp_path / "b").rename(tmp_path / "b.away")
+    (tmp_path / "b").write_text("")
+    server = await _open(tmp_path, clock, "b/b.db")
+    command = await _open(tmp_path, clock, "c.db")
+    await server.forget(WHO, Forget("agent", [id], hard_delete=True))
+    clock.advance(600_000)
+    await command._core.outbox.run_due()
+    (tmp_path / "b").unlink()
+    (tmp_path / "b.away").rename(tmp_path / "b")
+    await server._core.outbox.run_due()
+    assert [each["waiting"] for each in await server.stores.list(WHO)] == [0, 0]
+    await command.close()
+    await server.close()
+    assert _with_the_text(tmp_path) == []
 
 
 @pytest.mark.parametrize("name", ["", "?name=sqlite-2"], ids=["of itself", "given"])

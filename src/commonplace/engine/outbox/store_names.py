@@ -2,8 +2,8 @@
 the place of a URL among others would hand one store's erasures to another when the URLs change places.
 
 The primary therefore remembers the address that had each name, as a hash without what is secret in it. A store without
-`name=` keeps the name that it had, and a new one gets one under which nothing waits for another. Where the operator
-gives it another name, what waits for it goes along.
+`name=` keeps the name that it had, and a new one gets one that no other has had. Where the operator gives it another
+name, what waits for it goes along.
 """
 
 from __future__ import annotations
@@ -61,14 +61,10 @@ def require_unique_name(name: str, primary: str, others: AbstractSet[str]) -> No
 
 
 def choose_names(
-    wanted: Sequence[WantedName],
-    primary: str,
-    known: Mapping[str, str],
-    waiting: AbstractSet[str],
-    reserved: AbstractSet[str] = frozenset(),
+    wanted: Sequence[WantedName], primary: str, known: Mapping[str, str], waiting: AbstractSet[str]
 ) -> list[str]:
-    """One for each, in their order. `known` has the address that had each name, `waiting` the names of those under
-    which something waits, and `reserved` more that no new store gets of itself."""
+    """One for each, in their order. `known` has the address that had each name, and `waiting` the names of those under
+    which something waits. No new store gets a known one of itself: a process that has the other records under it."""
     chosen: dict[int, str] = {}
     taken = {primary}
 
@@ -87,10 +83,7 @@ def choose_names(
             take(place, free[0])
     for place, each in enumerate(wanted):
         if place not in chosen:
-            # Of one that is gone with the process nobody notes that it has the name of another.
-            theirs = waiting | reserved if each.address else known.keys()
-            others = {name for name in theirs if known.get(name, each.address) != each.address}
-            take(place, unused_name(each.kind, taken | others))
+            take(place, unused_name(each.kind, taken | known.keys()))
     return [chosen[place] for place in range(len(wanted))]
 
 
@@ -102,15 +95,12 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName], clock: Cl
     renewed = {each.former: each.address for each in wanted if each.former}
     records = {record.key: record.value for record in await primary.records(SYSTEM, STORE_NAME)}
     known = {name: renewed.get(str(value["address"]), str(value["address"])) for name, value in records.items()}
-    # A former name is one under which a process that was started before may still record erasures, and a notice is of
-    # the store that had the name, which may still have what was erased.
-    reserved = {name for name, value in records.items() if _RENAMED in value or not _ALL_NOTICES.isdisjoint(value)}
-    names = choose_names(wanted, primary.name, known, frozenset(), reserved)
+    names = choose_names(wanted, primary.name, known, frozenset())
     is_known = all(known.get(name, "") == each.address for name, each in zip(names, wanted, strict=True))
     waiting = set[str]()
     if not is_known:  # or what waits under names does not matter
         waiting = {name for name in known if await _waits(primary, name)}
-        names = choose_names(wanted, primary.name, known, waiting, reserved)
+        names = choose_names(wanted, primary.name, known, waiting)
     former = former_names(wanted, names, known)
     is_filled = not is_known and await _has_memories(primary)
 
