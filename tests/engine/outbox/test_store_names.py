@@ -631,6 +631,33 @@ async def test_a_new_store_takes_no_name_that_another_process_may_have(tmp_path:
     assert _with_the_text(tmp_path) == []
 
 
+@pytest.mark.parametrize("other", ["a.db", "b.db"])
+@run
+async def test_two_processes_that_attach_stores_at_once_give_no_name_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    """An erasure that waits under it would go to either of the two."""
+    clock = FakeClock()
+    transact, opened = SqliteStore.transact, list[Engine]()
+
+    async def after_another(self: SqliteStore, tenant: str, work: Any) -> Any:
+        monkeypatch.setattr(SqliteStore, "transact", transact)
+        opened.append(await _open(tmp_path, clock, other))
+        return await transact(self, tenant, work)
+
+    monkeypatch.setattr(SqliteStore, "transact", after_another)
+    if other == "b.db":  # as servers of one database that start together
+        opened.append(await _open(tmp_path, clock, "b.db"))
+    else:
+        with pytest.raises(Conflict, match="another store as sqlite-2; start again"):
+            await _open(tmp_path, clock, "b.db")
+        opened.append(await _open(tmp_path, clock, "b.db"))
+    names = [(await engine.stores.list(WHO))[1]["name"] for engine in opened]
+    for engine in opened:
+        await engine.close()
+    assert names == ["sqlite-2", "sqlite-2" if other == "b.db" else "sqlite-3"]
+
+
 @pytest.mark.parametrize("name", ["", "?name=sqlite-2"], ids=["of itself", "given"])
 @run
 async def test_a_store_that_is_gone_with_the_process_is_not_told_in_place_of_another(tmp_path: Path, name: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.engine.types import SYSTEM
 from commonplace.stores.base import Primary, Reach, Record, Transaction
-from commonplace.wire.errors import Fault, ValidationError
+from commonplace.wire.errors import Conflict, Fault, ValidationError
 from commonplace.wire.record import Clock
 
 STORE_NAME = "store_name"  # the kind of record, under the name
@@ -104,7 +104,12 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName], clock: Cl
     former = former_names(wanted, names, known)
     is_filled = not is_known and await _has_memories(primary)
 
-    def remember(tx: Transaction) -> None:
+    def remember(tx: Transaction) -> str | None:
+        """The name that another process has given meanwhile, where there is one: then nothing is remembered."""
+        for name, each in zip(names, wanted, strict=True):
+            record = tx.record(STORE_NAME, name)
+            if record is not None and record.value["address"] not in (known.get(name), each.former, each.address):
+                return name
         for name, each in zip(names, wanted, strict=True):
             is_other = known.get(name, "") != each.address
             if is_other or _RENAMED in records.get(name, {}):
@@ -120,7 +125,9 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName], clock: Cl
                 tx.put_record(Record(STORE_NAME, name, value))
         for old, new in former.items():
             _rename(tx, old, new)
+        return None
 
+    taken = None
     with suppress(Fault):  # one that may only read tells no store anything
         for old, new in former.items():
             await _move_deliveries(primary, old, new)
@@ -130,7 +137,9 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName], clock: Cl
             or any(_RENAMED in records.get(name, {}) for name in names)
             or any(_is_to_be_noted(records[old], now) for old in former)
         ):
-            await primary.transact(SYSTEM, remember)
+            taken = await primary.transact(SYSTEM, remember)
+    if taken is not None:  # what waits under it would go to either of two stores
+        raise Conflict(f"another process has just attached another store as {taken}; start again")
     return names
 
 
