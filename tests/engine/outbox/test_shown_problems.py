@@ -70,7 +70,7 @@ def test_operators_get_the_sentence_and_others_the_kind(sentence: str) -> None:
 async def test_that_a_store_is_to_be_resynced_is_no_secret(notice: str) -> None:
     async with house() as h:
         held = Record(STORE_NAME, "copy", {notice: True})
-        tenant, record = ("local", Record(LEFT_OUT, "copy", {})) if notice == LEFT_OUT else (SYSTEM, held)
+        tenant, record = ("local", Record(LEFT_OUT, "copy", {"since": 1})) if notice == LEFT_OUT else (SYSTEM, held)
         await h.primary.transact(tenant, lambda tx: tx.put_record(record))
         advice = await resync_advice(h.primary, "copy")
         assert advice is not None

@@ -74,6 +74,25 @@ async def test_what_is_older_than_a_store_that_was_never_resynced_is_found_where
 
 
 @run
+async def test_what_a_process_wrote_without_a_store_is_found_where_the_primary_has_it() -> None:
+    """It was never told of it; what it was told before has to be named."""
+    async with house() as h:
+        await h.primary.transact(SYSTEM, lambda tx: tx.put_record(Record(STORE_NAME, "copy", {"address": "", "at": 0})))
+        old = await h.remember(f"{ANSWER}, says Bob")
+        await crowd(h)
+        await h.copies[0].delete("local", [old])
+        h.clock.advance(1_000)
+        async with house(0, h.primary, h.clock) as without:
+            left_out = await without.remember(ANSWER)
+        found = (await ask(h, k=5, quorum=2, explain=True)).hits
+        assert (found[0].memory.id, found[0].explain["stores"]["copy"]["assumed"]) == (left_out, True)
+        assert old not in {hit.memory.id for hit in found}
+        assert (await h.engine.stores.resync(WHO, "copy"))["equal"]
+        await h.copies[0].delete("local", [left_out])
+        assert left_out not in {hit.memory.id for hit in (await ask(h, k=5, quorum=2)).hits}, "as soon as it was told"
+
+
+@run
 async def test_what_a_store_has_and_does_not_name_gets_no_vote_of_it() -> None:
     async with house() as h:
         await crowd(h)

@@ -23,7 +23,7 @@ from commonplace.wire.record import Clock
 STORE_NAME = "store_name"  # the kind of record, under the name
 #: That of one in each tenant, under the name: a process that did not have the store changed something there.
 LEFT_OUT = "left_out"
-_RESYNC = "resync"  # the one that has begun since
+_SINCE, _RESYNC = "since", "resync"  # when first; and the resync that has begun since then
 RENAMED_MS = 30 * 24 * 3_600_000  # for which a process may go on that knows a store by its former name
 _RENAMED = "renamed"  # when it was
 #: Why a store is to be resynced: the name was given to another while something waited for it; what waited was dropped;
@@ -218,8 +218,10 @@ async def _move_deliveries(primary: Primary, old: str, new: str) -> None:
                     if tx.record(kind_of(new), id) is None:
                         tx.put_record(Record(kind_of(new), id, record.value))
                     tx.drop_record(kind_of(old), id)
-            if tx.record(LEFT_OUT, old) is not None:
-                note_left_out(tx, [new])
+            if (left_out := tx.record(LEFT_OUT, old)) is not None:
+                there = tx.record(LEFT_OUT, new) or left_out
+                since = min(left_out.value[_SINCE], there.value[_SINCE])
+                tx.put_record(Record(LEFT_OUT, new, {_SINCE: since}))
                 tx.drop_record(LEFT_OUT, old)
 
         if ids or is_left_out:
@@ -275,8 +277,15 @@ def note_left_out(tx: Transaction, names: Iterable[str]) -> None:
     Anew where a resync has begun since: it may have read already what is changed now."""
     for name in names:
         record = tx.record(LEFT_OUT, name)
-        if record is None or record.value:
-            tx.put_record(Record(LEFT_OUT, name, {}))
+        if record is None or _RESYNC in record.value:
+            since = tx.now if record is None else record.value[_SINCE]
+            tx.put_record(Record(LEFT_OUT, name, {_SINCE: since}))
+
+
+async def left_out_since(primary: Primary, tenant: str, name: str) -> int | None:
+    """When something was changed there first of which it was not told, if anything was since it was last made equal."""
+    record = await primary.record(tenant, LEFT_OUT, name)
+    return None if record is None else int(record.value[_SINCE])
 
 
 async def incomplete_since(primary: Primary, name: str) -> int | None:
@@ -301,8 +310,8 @@ async def begin_resync(primary: Primary, name: str) -> str:
     token = uuid.uuid4().hex
 
     def work(tx: Transaction) -> None:
-        if tx.record(LEFT_OUT, name) is not None:
-            tx.put_record(Record(LEFT_OUT, name, {_RESYNC: token}))
+        if (record := tx.record(LEFT_OUT, name)) is not None:
+            tx.put_record(Record(LEFT_OUT, name, {**record.value, _RESYNC: token}))
 
     for tenant in await _left_out_in(primary, name):
         await primary.transact(tenant, work)

@@ -1,5 +1,5 @@
-"""What a store beside the primary cannot have: what still waits for it in the outbox, what it is not to keep, and what
-is older than its attachment until a resync has come to its end.
+"""What a store beside the primary cannot have: what still waits for it in the outbox, what it is not to keep, and until
+a resync has come to its end what is older than its attachment, and newer than a change that it was left out of.
 
 Only our own records and the types that it was attached with decide. What a store says of itself does not count here:
 one that leaves out what it was given must not have the primary's vote for it.
@@ -8,13 +8,14 @@ one that leaves out what it was given must not have the primary's vote for it.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from commonplace.engine.core import Core
 from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.engine.outbox.replicas import Replica
-from commonplace.engine.outbox.store_names import incomplete_since
+from commonplace.engine.outbox.store_names import incomplete_since, left_out_since
 from commonplace.wire.record import Memory
 
 _MOST_READ = 200  # records of one store's outbox, before a recall
@@ -27,6 +28,7 @@ class WaitingIds:
     ids: frozenset[str] = frozenset()
     all: bool = True
     untold_before: int = 0  # of what was changed last before that a store was never told
+    untold_since: float = math.inf  # and from then on perhaps not
 
 
 async def waiting_ids(core: Core, tenant: str, replica: Replica) -> WaitingIds:
@@ -34,7 +36,13 @@ async def waiting_ids(core: Core, tenant: str, replica: Replica) -> WaitingIds:
     page = await core.primary.records_page(tenant, kind_of(replica.name), {}, limit=_MOST_READ)
     since = None if replica.is_complete else await incomplete_since(core.primary, replica.name)
     replica.is_complete = since is None
-    return WaitingIds(frozenset(record.key for record in page), len(page) < _MOST_READ, since or 0)
+    left_out = await left_out_since(core.primary, tenant, replica.name)
+    return WaitingIds(
+        frozenset(record.key for record in page),
+        len(page) < _MOST_READ,
+        since or 0,
+        math.inf if left_out is None else left_out,
+    )
 
 
 async def is_waiting(core: Core, store: str, waiting: WaitingIds, memory: Memory) -> bool:
@@ -50,8 +58,8 @@ async def lacking(
     found, others = set[str](), list[Memory]()
     for memory in memories:
         # What was written after the question came may have arrived there too late, and be delivered by now.
-        is_untold = memory.id in waiting.ids or memory.updated_at < waiting.untold_before
-        if is_untold or memory.updated_at > asked_at or replica.omits(memory) is not None:
+        is_told = waiting.untold_before <= memory.updated_at < waiting.untold_since and memory.id not in waiting.ids
+        if not is_told or memory.updated_at > asked_at or replica.omits(memory) is not None:
             found.add(memory.id)
         else:
             others.append(memory)
