@@ -15,6 +15,7 @@ from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Draft, Engine, Forget, Query
 from commonplace.engine.core import SYSTEM
 from commonplace.engine.outbox import stores as stores_module
+from commonplace.engine.outbox.deliveries import agents_of, kind_of, settle
 from commonplace.engine.outbox.outbox import LOOK_MS
 from commonplace.engine.outbox.store_names import (
     RENAMED_MS,
@@ -26,7 +27,8 @@ from commonplace.engine.outbox.store_names import (
     resync_advice,
 )
 from commonplace.engine_factory import attachments, open_engine, store_address
-from commonplace.stores.base import Record, StoreSettings
+from commonplace.stores.base import Record, StoreSettings, Transaction
+from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.stores.urls import parse_store_url, store_key
 from commonplace.testing.subject import WHO, FakeClock
@@ -317,6 +319,28 @@ async def test_what_a_process_changes_without_a_store_that_others_have_is_said_o
         await engine.close()
     if change == "erase":
         assert _with_the_text(tmp_path) == []
+
+
+@run
+async def test_what_waits_under_two_names_of_a_store_is_told_as_either_has_it() -> None:
+    """A copy may be left under the agent of the one, and a write of the other may still arrive."""
+    clock = FakeClock()
+    primary, now = InMemory(clock), clock()
+
+    def work(tx: Transaction) -> None:
+        for store, agent, owner in (("old", "alice", "before"), ("new", "bob", None)):
+            value = {"agent": agent, "seq": 3, "at": now, "attempts": 0, "due": now, "owner": owner, "until": now + 500}
+            tx.put_record(Record(kind_of(store), "m", value))
+
+    await primary.transact("local", work)
+    await primary.transact(SYSTEM, lambda tx: tx.put_record(Record(STORE_NAME, "old", {"address": "a", "at": now})))
+    assert await assign_names(primary, [WantedName("a", "sqlite", "new")], clock) == ["new"]
+    assert await primary.records("local", kind_of("old")) == []
+    (record,) = await primary.records("local", kind_of("new"))
+    assert agents_of(record.value) == ["bob", "alice"]
+    settled = await primary.transact("local", lambda tx: settle(tx, "new", {"m": (3, 0)}, now))
+    assert settled == ["m"], "by a delivery that began before"
+    assert record.value["doubt"] == now + 500
 
 
 @pytest.mark.parametrize("after", ["b/b.db", "b/b.db?name=spare"])

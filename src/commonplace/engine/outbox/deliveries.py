@@ -135,6 +135,14 @@ def record_change(
     return not theirs
 
 
+def merged(value: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """What was recorded of one memory under two names of a store, as the first: delivered anew, to all of whom either
+    knows, and once more when nothing can arrive any more that either has under way."""
+    former = [agent for agent in dict.fromkeys((*agents_of(value), *agents_of(other))) if agent != value["agent"]]
+    doubt = max(value.get("doubt", 0), other.get("doubt", 0), other["until"] if other.get("owner") else 0)
+    return {**value, "turn": value.get("turn", 0) + 1, "former": former, "doubt": doubt}
+
+
 def claim(
     tx: Transaction, store: str, ids: Iterable[str], owner: str, now: int, lease: int, *, idle: bool = False
 ) -> dict[str, Mapping[str, Any]]:

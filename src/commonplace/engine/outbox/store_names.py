@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from commonplace.engine.outbox.deliveries import kind_of
+from commonplace.engine.outbox.deliveries import kind_of, merged
 from commonplace.engine.types import SYSTEM
 from commonplace.stores.base import Primary, Reach, Record, Transaction
 from commonplace.wire.errors import Conflict, Fault, ValidationError
@@ -215,8 +215,9 @@ async def _move_deliveries(primary: Primary, old: str, new: str) -> None:
             for id in ids:
                 # Either says that the memory is to be delivered as it is then.
                 if (record := tx.record(kind_of(old), id)) is not None:
-                    if tx.record(kind_of(new), id) is None:
-                        tx.put_record(Record(kind_of(new), id, record.value))
+                    there = tx.record(kind_of(new), id)
+                    value = record.value if there is None else merged(there.value, record.value)
+                    tx.put_record(Record(kind_of(new), id, value))
                     tx.drop_record(kind_of(old), id)
             if (left_out := tx.record(LEFT_OUT, old)) is not None:
                 there = tx.record(LEFT_OUT, new) or left_out
