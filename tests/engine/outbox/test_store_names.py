@@ -148,7 +148,9 @@ def test_an_address_is_without_what_is_secret_and_what_may_change(one: str, othe
 
 async def _open(folder: Path, clock: FakeClock, *urls: str) -> Engine:
     stores = (f"sqlite://{folder}/primary.db", *(f"sqlite://{folder}/{url}" for url in urls))
-    engine = await open_engine(Config(data=folder, stores=stores), embedder=HashingEmbedder(), clock=clock)
+    engine = await open_engine(
+        Config(data=folder, store=stores[0], stores=stores), embedder=HashingEmbedder(), clock=clock
+    )
     if engine._core.outbox._loop is not None:
         engine._core.outbox._loop.cancel()
     await engine.stores.wait_until_open(5)
@@ -423,7 +425,7 @@ async def test_an_object_is_known_by_its_name(tmp_path: Path, filled: bool) -> N
     if filled:
         await engine.remember(WHO, Draft("agent", "semantic", "tea"))
     await engine.close()
-    config = Config(data=tmp_path, stores=(f"sqlite://{tmp_path}/primary.db",))
+    config = Config(data=tmp_path, store=f"sqlite://{tmp_path}/primary.db")
     for _ in range(2):
         others: Any = [Theirs("notes")]
         engine = await open_engine(config, embedder=HashingEmbedder(), clock=FakeClock(), others=others)
@@ -607,7 +609,7 @@ async def test_what_a_process_notes_of_a_store_under_a_former_name_is_kept_when_
 
 
 async def _open_with_object(folder: Path, clock: FakeClock, name: str) -> Engine:
-    config, others = Config(data=folder, stores=(f"sqlite://{folder}/primary.db",)), [Theirs(name)]
+    config, others = Config(data=folder, store=f"sqlite://{folder}/primary.db"), [Theirs(name)]
     return await open_engine(config, embedder=HashingEmbedder(), clock=clock, others=cast("Any", others))
 
 
@@ -692,7 +694,9 @@ async def test_a_store_that_is_gone_with_the_process_is_not_told_in_place_of_ano
     await _remember(engine, "Alice drinks tea")
     await engine.close()
     stores = (f"sqlite://{tmp_path}/primary.db", f"sqlite://:memory:{name}")
-    engine = await open_engine(Config(data=tmp_path, stores=stores), embedder=HashingEmbedder(), clock=clock)
+    engine = await open_engine(
+        Config(data=tmp_path, store=stores[0], stores=stores), embedder=HashingEmbedder(), clock=clock
+    )
     await engine.stores.wait_until_open(5)
     await engine.forget(WHO, Forget("agent", [id], hard_delete=True))
     await engine.close()
