@@ -242,6 +242,7 @@ async def test_no_content_is_in_the_outbox() -> None:
         id = await h.remember("a very particular sentence", user_id="alice")
         assert "particular" not in repr(await h.waiting())
         await h.engine.forget(WHO, Forget(AGENT, [id], hard_delete=True))
+        await h.outbox.join()  # that it failed is written down, too
         said = {"agent", "seq", "at", "attempts", "due", "owner", "until", "error", "doubt"}
         assert set((await h.waiting())[id]) == said
 
