@@ -10,7 +10,7 @@ from replica_house import AGENT, Flaky, House, house, run
 from commonplace.dialects.memorywire import Memorywire
 from commonplace.engine import Draft, Forget, Query
 from commonplace.engine.outbox.shown_problems import shown_problem
-from commonplace.engine.outbox.store_names import LEFT_OUT, STORE_NAME, resync_advice
+from commonplace.engine.outbox.store_names import LEFT_OUT, STORE_NAME, STORES, resync_advice
 from commonplace.engine.types import SYSTEM
 from commonplace.stores.base import Record
 from commonplace.testing.subject import DAY_MS, WHO, FakeClock
@@ -70,7 +70,9 @@ def test_operators_get_the_sentence_and_others_the_kind(sentence: str) -> None:
 async def test_that_a_store_is_to_be_resynced_is_no_secret(notice: str) -> None:
     async with house() as h:
         held = Record(STORE_NAME, "copy", {notice: True})
-        tenant, record = ("local", Record(LEFT_OUT, "copy", {"since": 1})) if notice == LEFT_OUT else (SYSTEM, held)
+        tenant, record = (
+            ("local", Record(LEFT_OUT, STORES, {"copy": {"since": 1}})) if notice == LEFT_OUT else (SYSTEM, held)
+        )
         await h.primary.transact(tenant, lambda tx: tx.put_record(record))
         advice = await resync_advice(h.primary, "copy")
         assert advice is not None

@@ -9,7 +9,7 @@ name, what waits for it goes along.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +21,9 @@ from commonplace.wire.errors import Conflict, Fault, ValidationError
 from commonplace.wire.record import Clock
 
 STORE_NAME = "store_name"  # the kind of record, under the name
-#: That of one in each tenant, under the name: a process that did not have the store changed something there.
-LEFT_OUT = "left_out"
+#: The one in each tenant that names the stores which the process did not have that changed something there: one for
+#: all of them, because it is looked at with each change, and there may be many that are attached no more.
+LEFT_OUT, STORES = "left_out", "stores"
 _SINCE, _RESYNC = "since", "resync"  # when first; and the resync that has begun since then
 RENAMED_MS = 30 * 24 * 3_600_000  # for which a process may go on that knows a store by its former name
 _RENAMED = "renamed"  # when it was
@@ -209,7 +210,7 @@ async def _move_deliveries(primary: Primary, old: str, new: str) -> None:
     """What waits for a store under the name that it had, such as an erasure, waits under the one that it has."""
     for tenant in await primary.tenants():
         ids = [record.key for record in await primary.records(tenant, kind_of(old))]
-        is_left_out = await primary.record(tenant, LEFT_OUT, old) is not None
+        is_left_out = await left_out_since(primary, tenant, old) is not None
 
         def work(tx: Transaction, ids: Sequence[str] = ids) -> None:
             for id in ids:
@@ -219,11 +220,10 @@ async def _move_deliveries(primary: Primary, old: str, new: str) -> None:
                     value = record.value if there is None else merged(there.value, record.value)
                     tx.put_record(Record(kind_of(new), id, value))
                     tx.drop_record(kind_of(old), id)
-            if (left_out := tx.record(LEFT_OUT, old)) is not None:
-                there = tx.record(LEFT_OUT, new) or left_out
-                since = min(left_out.value[_SINCE], there.value[_SINCE])
-                tx.put_record(Record(LEFT_OUT, new, {_SINCE: since}))
-                tx.drop_record(LEFT_OUT, old)
+            held = _left_out(tx)
+            if (left_out := held.pop(old, None)) is not None:
+                since = min(left_out[_SINCE], held.get(new, left_out)[_SINCE])
+                _keep_left_out(tx, held | {new: {_SINCE: since}})
 
         if ids or is_left_out:
             await primary.transact(tenant, work)
@@ -239,7 +239,17 @@ async def _waits(primary: Primary, name: str) -> bool:
 
 async def _left_out_in(primary: Primary, name: str) -> list[str]:
     """The tenants in which something was changed by a process that did not have this store."""
-    return [each for each in await primary.tenants() if await primary.record(each, LEFT_OUT, name) is not None]
+    return [each for each in await primary.tenants() if await left_out_since(primary, each, name) is not None]
+
+
+def _left_out(tx: Transaction) -> dict[str, dict[str, Any]]:
+    """By name."""
+    record = tx.record(LEFT_OUT, STORES)
+    return {} if record is None else dict(record.value)
+
+
+def _keep_left_out(tx: Transaction, held: Mapping[str, Mapping[str, Any]]) -> None:
+    tx.put_record(Record(LEFT_OUT, STORES, dict(held)))
 
 
 async def resync_advice(primary: Primary, name: str) -> str | None:
@@ -273,20 +283,20 @@ async def known_names(primary: Primary) -> list[str]:
     return [record.key for record in await primary.records(SYSTEM, STORE_NAME) if _RENAMED not in record.value]
 
 
-def note_left_out(tx: Transaction, names: Iterable[str]) -> None:
+def note_left_out(tx: Transaction, names: Sequence[str]) -> None:
     """In the transaction of a change that these stores are not told: whoever is killed after it leaves word of both.
     Anew where a resync has begun since: it may have read already what is changed now."""
-    for name in names:
-        record = tx.record(LEFT_OUT, name)
-        if record is None or _RESYNC in record.value:
-            since = tx.now if record is None else record.value[_SINCE]
-            tx.put_record(Record(LEFT_OUT, name, {_SINCE: since}))
+    held = _left_out(tx) if names else {}
+    noted = [name for name in names if name not in held or _RESYNC in held[name]]
+    if noted:
+        first = {_SINCE: tx.now}
+        _keep_left_out(tx, held | {name: {_SINCE: held.get(name, first)[_SINCE]} for name in noted})
 
 
 async def left_out_since(primary: Primary, tenant: str, name: str) -> int | None:
     """When something was changed there first of which it was not told, if anything was since it was last made equal."""
-    record = await primary.record(tenant, LEFT_OUT, name)
-    return None if record is None else int(record.value[_SINCE])
+    record = await primary.record(tenant, LEFT_OUT, STORES)
+    return None if record is None or name not in record.value else int(record.value[name][_SINCE])
 
 
 async def incomplete_since(primary: Primary, name: str) -> int | None:
@@ -311,8 +321,9 @@ async def begin_resync(primary: Primary, name: str) -> str:
     token = uuid.uuid4().hex
 
     def work(tx: Transaction) -> None:
-        if (record := tx.record(LEFT_OUT, name)) is not None:
-            tx.put_record(Record(LEFT_OUT, name, {**record.value, _RESYNC: token}))
+        held = _left_out(tx)
+        if name in held:
+            _keep_left_out(tx, held | {name: {**held[name], _RESYNC: token}})
 
     for tenant in await _left_out_in(primary, name):
         await primary.transact(tenant, work)
@@ -324,9 +335,9 @@ async def clear_resync_notices(primary: Primary, name: str, token: str, *, equal
     seen to."""
 
     def include(tx: Transaction) -> None:
-        record = tx.record(LEFT_OUT, name)
-        if record is not None and record.value.get(_RESYNC) == token:
-            tx.drop_record(LEFT_OUT, name)
+        held = _left_out(tx)
+        if held.get(name, {}).get(_RESYNC) == token:
+            _keep_left_out(tx, {other: left_out for other, left_out in held.items() if other != name})
 
     def work(tx: Transaction) -> None:
         record = tx.record(STORE_NAME, name)
