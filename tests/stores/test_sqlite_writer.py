@@ -90,6 +90,27 @@ def test_nothing_is_written_to_a_file_that_its_path_no_longer_leads_to(
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_what_was_erased_is_scrubbed_from_no_file_that_took_its_place(
+    path: Path, clock: FakeClock, replaced: bool
+) -> None:
+    """Its pages are written without SQLite, and beside whoever has that one open."""
+    page = bytes([10, 0, 0, 0, 0, 16, 0]).ljust(16, b"-")  # as of an index with nothing in it
+    theirs = (page + b"what Bob keeps here").ljust(4096, b".") * 2
+
+    async def scenario() -> None:
+        store = SqliteStore(path, clock)
+        id = await store.transact("local", put)
+        await store.transact("local", lambda tx: tx.erase(id))
+        path.rename(path.with_name("moved.db"))
+        if replaced:
+            path.write_bytes(theirs)
+        await store.close()
+
+    asyncio.run(scenario())
+    assert (path.read_bytes() if path.exists() else None) == (theirs if replaced else None)
+
+
 def test_a_lock_that_others_keep_is_said_in_words(
     path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import apsw
 
-from commonplace.stores.sqlite.files import StoreFiles
+from commonplace.stores.sqlite.files import StoreFiles, require_in_place
 from commonplace.stores.sqlite.queries import fetch_one
+from commonplace.wire.errors import Unavailable
 
 log = logging.getLogger("commonplace.sqlite")
 
@@ -32,6 +33,7 @@ def scrub_pages(db: apsw.Connection, files: StoreFiles) -> bool:
     try:
         if not is_due(db):
             return True
+        require_in_place(db, files)  # it is by its path that the pages are written
         if fetch_one(db, "PRAGMA wal_checkpoint(TRUNCATE)")[0]:
             return False  # others are reading what the log still holds
         db.execute("BEGIN IMMEDIATE")
@@ -42,7 +44,7 @@ def scrub_pages(db: apsw.Connection, files: StoreFiles) -> bool:
             db.execute("DELETE FROM meta WHERE key = ?", (DUE,))
         db.execute("COMMIT")
         return alone
-    except apsw.Error as error:
+    except (apsw.Error, Unavailable) as error:
         log.warning("%s: erased content may be left in unused parts of pages: %s", files.database, error)
         if db.in_transaction:
             db.execute("ROLLBACK")
