@@ -90,6 +90,29 @@ def test_nothing_is_written_to_a_file_that_its_path_no_longer_leads_to(
     asyncio.run(scenario())
 
 
+def test_nothing_is_read_from_a_file_that_took_its_place(path: Path, clock: FakeClock) -> None:
+    """Such as an older copy: what was erased since would be there again."""
+
+    async def scenario() -> None:
+        store = SqliteStore(path, clock)
+        id = await store.transact("local", put)
+        older = path.with_name("older.db")
+        await store.backup(older)
+        await store.transact("local", lambda tx: tx.erase(id))
+        await store.close()
+        store = SqliteStore(path, clock)
+        path.rename(path.with_name("moved.db"))
+        older.rename(path)
+        with pytest.raises(Unavailable, match="another file than the one that was opened"):
+            await store.get("local", [id])
+        path.rename(older)
+        path.with_name("moved.db").rename(path)
+        assert await store.get("local", [id]) == []
+        await store.close()
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("replaced", [False, True])
 def test_what_was_erased_is_scrubbed_from_no_file_that_took_its_place(
     path: Path, clock: FakeClock, replaced: bool

@@ -11,7 +11,7 @@ import apsw
 
 from commonplace.stores.base import Reach
 from commonplace.stores.sqlite.cells import wrong_cell
-from commonplace.stores.sqlite.files import StoreFiles, connect, damaged
+from commonplace.stores.sqlite.files import StoreFiles, connect, damaged, require_in_place
 from commonplace.stores.worker_threads import ReaderThreads, usable_cores
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
 
@@ -32,7 +32,8 @@ AwaitedMethod = Callable[Concatenate[S, P], Coroutine[Any, Any, T]]
 class ReaderPool:
     """A few threads, each with a connection that only ever reads."""
 
-    def __init__(self, files: StoreFiles) -> None:
+    def __init__(self, writable: apsw.Connection, files: StoreFiles) -> None:
+        self._writable = writable
         self._files = files
         # More than there are cores wait for the interpreter, not for the disk: with 32 clients on two cores a recall
         # took a fifth more CPU with four threads than with two.
@@ -78,6 +79,11 @@ class ReaderPool:
         db: apsw.Connection | None = getattr(self._local, "db", None)
         if db is None:
             db = connect(self._files.database)
+            try:  # each begins at its first read, and would see what has taken the place of the file since
+                require_in_place(self._writable, self._files)
+            except Unavailable:
+                db.close()
+                raise
             db.execute("PRAGMA query_only=ON")
             self._local.db = db
             with self._lock:

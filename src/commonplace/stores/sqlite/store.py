@@ -57,7 +57,7 @@ class SqliteStore(
     def __init__(self, database: Path, clock: Clock = system_clock, settings: StoreSettings | None = None) -> None:
         self.files = StoreFiles(database.absolute())  # as SQLite has it: the program may change its folder
         self._db = open_writable(self.files)
-        self._readers = ReaderPool(self.files)
+        self._readers = ReaderPool(self._db, self.files)
         try:
             self.store_id: str = self._readers.run_here(_store_id)
         except BaseException:
