@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -19,6 +20,8 @@ from commonplace import plugins
 from commonplace.cli.amp import main as amp_main
 from commonplace.sdk import SyncMemory
 from commonplace.serve.shared_embedder import Advertisement, running_server
+from commonplace.stores.copies import PrimaryCopy
+from commonplace.stores.sqlite.store import SqliteStore  # itself: the copy is a file, whatever the primary is
 
 sys.path.append(str(Path(__file__).parents[1] / "serve"))
 from server_process import run_server, token
@@ -65,6 +68,23 @@ def test_a_store_that_was_added_later_is_made_equal(cli: Any, data: Path, monkey
     assert [each["name"] for each in listed] == ["sqlite", "spare"]
     assert not any("altered" in each for each in listed)  # which only who recalled can count
     assert cli("recall", "who drinks tea", "--json").json["stores_queried"] == ["sqlite", "spare"]
+
+
+def test_a_recall_may_ask_for_what_several_stores_have_found(cli: Any, data: Path, two: Path) -> None:
+    both = cli("remember", "Alice drinks tea", "--json").json["id"]
+    one = cli("remember", "Alice drinks green tea", "--json").json["id"]
+
+    async def lose() -> None:
+        copy = PrimaryCopy(SqliteStore(two))
+        await copy.delete("local", [one])  # without our knowing of it
+        await copy.close()
+
+    asyncio.run(lose())
+    for quorum, ids in (("1", {both, one}), ("2", {both})):
+        found = cli("recall", "who drinks tea", "--quorum-k", quorum, "--json").json
+        assert {hit["id"] for hit in found["results"]} == ids
+    none = cli("recall", "who drinks tea", "--quorum-k", "3")
+    assert "--quorum-k 3 leaves nothing, because only 2 stores answered" in none.err
 
 
 def test_one_that_is_down_is_named_and_told_later(

@@ -18,6 +18,7 @@ from commonplace.wire.models import (
     FireRequest,
     ForgetRequest,
     MergeRequest,
+    RecallRequest,
     ResetRequest,
     UpdateRequest,
 )
@@ -39,6 +40,18 @@ async def test_forget_merge_and_expire_name_what_each_store_did_and_why_not() ->
         rest = await wire.expire(ExpireRequest(agent_id=AGENT, policy=ExpirePolicy(type="semantic"), action="archive"))
         assert (rest.matched_count, rest.stores) == (1, [h.primary.name, "copy"])
         assert [each.store for each in rest.errors or ()] == ["copy1"]
+
+
+@run
+async def test_a_recall_may_ask_for_what_several_stores_have_found() -> None:
+    async with house() as h:
+        both, one = [await h.remember(text) for text in ("tea for two", "tea for one")]
+        await h.outbox.join()
+        await h.copies[0].delete("local", [one])  # lost there, and not for us to know of
+        wire = Memorywire(h.engine, WHO)
+        for asked, ids in (({}, {both, one}), ({"quorum_k": 1}, {both, one}), ({"quorum_k": 2}, {both})):
+            found = await wire.recall(RecallRequest(agent_id=AGENT, query="tea", **asked))
+            assert {hit.id for hit in found.results} == ids
 
 
 STEP = {"trigger": "boil", "source": "cold", "dest": "hot"}

@@ -40,6 +40,9 @@ def recall(
         str | None,
         option("--fusion HOW", "How lists of several stores become one: rrf (the default), max or weighted.", *FUSIONS),
     ] = None,
+    quorum_k: Annotated[
+        int | None, option("--quorum-k N", "Only what so many stores have found, of which the first is one.")
+    ] = None,
     hops: Annotated[
         int | None, option("--hops N", "Raise what is tied to other finds, up to N steps away, 1 to 3.")
     ] = None,
@@ -57,13 +60,15 @@ def recall(
     wanted: dict[str, Any] = {"user_id": user, "filter": values.conditions(filter, where), "min_score": min_score}
     wanted["types"] = [type.strip() for given in types for type in given.split(",")] if types else None
     wanted |= {"fresher_than_days": fresher_than_days, "as_of": values.past(as_of, "--as-of")}
-    wanted |= {"judge": judge, "fusion": fusion, "hops": hops}
+    wanted |= {"judge": judge, "fusion": fusion, "quorum_k": quorum_k, "hops": hops}
     wanted |= {"include_shared": include_shared or None, "explain": explain or None}
     response = run(run.memory.recall(" ".join(query), k=k, **wanted))
     from commonplace.wire.models import dump
 
     document = dump(response)
-    note = document.get("note", "").replace("min_score", "--min-score")  # which the engine calls by the wire's name
+    note = document.get("note", "")
+    for name, flag in (("min_score", "--min-score"), ("quorum_k", "--quorum-k")):  # the engine has the wire's names
+        note = note.replace(name, flag)
     notes = [note, *run.warnings, *store_problems(document)]
     return Answer(document, lambda: _show(document, explain), notes, nothing=not response.results)
 
