@@ -17,6 +17,7 @@ from transfer_scenarios import WHO, exported
 
 from commonplace.engine import Decision, Forget
 from commonplace.testing.subject import DAY_MS, Subject
+from commonplace.transfer import import_source as import_source_module
 from commonplace.transfer.import_source import Target, detect, import_source
 from commonplace.transfer.importers import importer, names
 from commonplace.transfer.report import ImportRefused
@@ -98,7 +99,7 @@ def test_every_field_that_is_not_read_is_named_once_by_what_it_is_of(
 
 @pytest.mark.parametrize("name", EVERY)
 def test_a_second_import_writes_nothing(name: str, subject: Subject, run: Any, tmp_path: Path) -> None:
-    make, memories, statements, _ = EVERY[name]
+    make, memories, statements, left_out = EVERY[name]
     path = make(tmp_path)
     run(import_source(subject.engine, WHO, path, name, HOME))
     before = run(subject.store.audit_head("local")), run(subject.store.sequence("local"))
@@ -106,7 +107,22 @@ def test_a_second_import_writes_nothing(name: str, subject: Subject, run: Any, t
     report = run(import_source(subject.engine, WHO, path, name, HOME))
     assert (report.known["memory"], report.known["statement"]) == (memories, statements)
     assert (dict(report.written), dict(report.updated)) == ({}, {})
+    assert sum(report.left_out.counts.values()) == left_out, report.left_out.counts
     assert (run(subject.store.audit_head("local")), run(subject.store.sequence("local"))) == before
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_its_progress_is_told_to_its_end(
+    name: str, subject: Subject, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last batch is written after all of it was read."""
+    monkeypatch.setattr(import_source_module, "_BATCH", 2)
+    told = list[tuple[int, int]]()
+    path = EVERY[name][0](tmp_path)
+    run(import_source(subject.engine, WHO, path, name, HOME, progress=lambda done, total: told.append((done, total))))
+    assert told == sorted(told)
+    assert {total for _, total in told} == {told[-1][0]}
+    assert told[0][0] < told[-1][0]
 
 
 @pytest.mark.parametrize("name", EVERY)
