@@ -116,6 +116,15 @@ def test_what_has_expired_takes_no_place_among_the_nearest(opened: Any) -> None:
     assert [c.memory.id for c in run(s.store.search(search))] == [lasting]
 
 
+def test_a_larger_neighbour_takes_no_place_among_the_nearest(opened: Any) -> None:
+    s, run = opened
+    for _ in range(20):
+        run(s.remember("tea at noon", agent="neighbour"))
+    run(s.recall("tea at noon", agent="neighbour"))  # which the table follows from then on
+    mine = run(s.remember("tea at one"))
+    assert [c.memory.id for c in run(by_meaning(s, "tea at noon"))] == [mine]
+
+
 def test_after_a_clean_stop_no_erased_vector_is_left(tmp_path: Path) -> None:
     clock = FakeClock()
     vector = HashingEmbedder().embed(["a secret that must go"])[0]
