@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -132,6 +133,23 @@ def test_connections_that_were_lost_are_made_again(subject: tuple[Subject, Any])
     assert len(run(s.list())) == 4
 
 
+def test_as_many_reads_as_the_pool_has_connections_go_side_by_side() -> None:
+    meeting = threading.Barrier(3)
+
+    def meet(db: Session) -> int:
+        meeting.wait(30)
+        (pid,) = db.one("SELECT pg_backend_pid()")
+        return int(pid)
+
+    clock = FakeClock()
+    with empty_database() as url, open_subject(PostgresStore(f"{url}?pool=3", clock), clock) as (s, run):
+
+        async def read() -> list[int]:
+            return await asyncio.gather(*(s.store._readers.run(meet) for _ in range(6)))
+
+        assert len(set(run(read()))) == 3
+
+
 def take_writes(url: str, yes: bool) -> None:
     """As between the loss of a leader and the next one's election: whoever answers only reads."""
     database = parse_address(url).parameters["dbname"]
@@ -145,16 +163,16 @@ def answers(s: Subject, run: Any) -> str:
     return "one that only reads" if only_reads == "on" else "one that takes writes"
 
 
-@pytest.mark.parametrize("reads", ["primary", "any"])
+@pytest.mark.parametrize("reads", ["", "&reads=primary", "&reads=any"])
 def test_reads_go_on_without_a_leader_where_that_is_allowed(reads: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "LOOK_AGAIN", 1e9)
     clock = FakeClock()
-    with empty_database() as url, open_subject(PostgresStore(f"{url}?reads={reads}&pool=1", clock), clock) as (s, run):
+    with empty_database() as url, open_subject(PostgresStore(f"{url}?pool=1{reads}", clock), clock) as (s, run):
         kept = run(s.remember("kept"))
         assert run(s.get(kept)).content == "kept"
         take_writes(url, False)
         cut_connections(url)
-        if reads == "any":
+        if reads == "&reads=any":
             assert run(s.get(kept)).content == "kept"
             assert answers(s, run) == "one that only reads"
         else:

@@ -137,6 +137,24 @@ def test_a_large_scope_is_searched_by_its_graph(monkeypatch: pytest.MonkeyPatch)
         assert best(limit=1)[0] != ("harbour and violin", pytest.approx(1.0, abs=1e-3))
 
 
+def test_what_a_filter_passes_is_found_however_many_others_are_nearer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_search, "EXACT", 50)
+    clock = FakeClock()
+    with empty_database() as url, open_subject(PostgresStore(url, clock), clock) as (s, run):
+        drafts = [Draft("agent", "semantic", f"the harbour report number {n}", user_id="bob") for n in range(400)]
+        drafts += [Draft("agent", "semantic", f"a remark on boats, {n}", user_id="alice") for n in range(60)]
+        run(s.remember_all(drafts))
+        monkeypatch.setattr("commonplace.stores.postgres.vector_indexes.EXACT", 50)
+        session = Session(s.store.address)
+        (scope,) = session.one("SELECT id FROM scopes WHERE agent_id = 'agent'")
+        assert build_indexes(session, scope) == ["parts_1"]
+        session.close()
+        reach = Reach("local", ("agent",), (Condition(("user_id",), "eq", "alice"),))
+        vector = HashingEmbedder().embed(["the harbour report"])[0]
+        found = run(s.store.search(Search(reach, None, vector, limit=10)))
+        assert [c.memory.user_id for c in found] == ["alice"] * 10
+
+
 def _with_common_words() -> list[Entry]:
     texts = [
         f"harbour {'boat ' * (n % 3)}{'pier mast rope ' * (n % 10 == 1)}item{n} "
