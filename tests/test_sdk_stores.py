@@ -60,6 +60,18 @@ def test_a_store_that_never_opens_is_waited_for_only_so_long(tmp_path: Path, mon
         ends.set()
 
 
+def test_an_object_has_the_timeout_of_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "commonplace.toml").write_text("[routing]\ntimeout = 7\n", "utf-8")
+
+    async def work() -> None:
+        theirs = Memory("theirs", stores=["memory://"], embedder="none", data=tmp_path / "theirs")
+        stores = [f"sqlite://{tmp_path}/one.db", theirs]
+        async with theirs, Memory("assistant", stores=stores, embedder="none", data=tmp_path) as memory:
+            assert [each.get("timeout") for each in await memory.stores()] == [None, 7]
+
+    asyncio.run(work())
+
+
 class Half:
     """A part of a `MemoryStore`."""
 

@@ -329,9 +329,22 @@ def test_a_policy_keeps_writes_and_questions_from_the_others(cli: Any, data: Pat
     done = cli("stores", "resync", "spare", "--json").json
     assert (done["equal"], done["sent"], done["copies"]) == (True, 1, 1)
     assert cli("stores", "--json").json["stores"][1]["waiting"] == 0
+    (data / "commonplace.toml").write_text('[routing]\nrecall = "rerank"\n', "utf-8")
+    assert cli("recall", "tea", "--json").json["stores_queried"] == ["sqlite", "spare"]
     (data / "commonplace.toml").write_text('[routing]\nrecall = "all"\n', "utf-8")
     refused = cli("recall", "tea", "--json")
     assert (refused.code, "fan_out" in refused.json["error"]["message"]) == (1, True)
+
+
+def test_a_store_is_used_as_its_url_says(cli: Any, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "name=spare&types=episodic&weight=0.5&timeout=7"
+    monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db sqlite://{data.parent}/copy.db?{said}")
+    assert cli("remember", "Alice drank tea", "--type", "episodic", "--json").json["stores"] == ["sqlite", "spare"]
+    other = cli("remember", "Alice drinks tea", "--type", "semantic", "--json").json
+    assert other["stores"] == ["sqlite"]
+    assert other["errors"] == [{"store": "spare", "error": "it does not keep semantic memories"}]
+    spare = cli("stores", "--json").json["stores"][1]
+    assert (spare["name"], spare["weight"], spare["timeout"]) == ("spare", 0.5, 7)
 
 
 @pytest.mark.parametrize("second", ["sqlite-vec://{}/commonplace.db", "sqlite://{}/link.db?name=spare"])
