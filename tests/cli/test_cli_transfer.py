@@ -46,6 +46,18 @@ def test_out_and_in_again(cli: Cli, remember: Callable[..., str], tmp_path: Path
     assert second.read_bytes() == file.read_bytes()
 
 
+def test_what_was_erased_comes_back_where_that_is_asked_for(
+    cli: Cli, remember: Callable[..., str], tmp_path: Path
+) -> None:
+    id, file = remember("Alice is allergic to peanuts"), tmp_path / "all.jsonl"
+    cli("export", "-o", str(file))
+    cli("forget", id, "--hard", "--yes")
+    assert "left out 1: it was erased here" in cli("import", str(file)).err
+    assert cli("get", id).code == 1
+    assert cli("import", str(file), "--restore-erased").out.startswith("imported 1 memory")
+    assert cli("get", id, "--json").json["content"] == "Alice is allergic to peanuts"
+
+
 def test_of_several_files_those_before_the_one_that_is_refused_are_named(cli: Cli, tmp_path: Path) -> None:
     good, bad = tmp_path / "good.json", tmp_path / "bad.json"
     good.write_text(json.dumps([{"id": "1", "memory": "Alice drinks tea"}]))
