@@ -325,12 +325,26 @@ MEMORIES = """{"type":"entity","name":"Alice","entityType":"person","observation
 def test_a_file_of_another_product(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "memory.json"
     file.write_text(MEMORIES)
+    foreseen = cli("import", str(file), "--agent", "assistant", "--user", "alice", "--dry-run")
+    assert (foreseen.code, foreseen.out) == (0, "would import 2 memories, 1 statement\n")
+    assert cli("list", "--agent", "assistant", "--json").json["memories"] == []
     done = cli("import", str(file), "--agent", "assistant", "--user", "alice")
     assert (done.code, done.out) == (0, "imported 2 memories, 1 statement\n")
     found = cli("list", "--agent", "assistant", "--user", "alice", "--json").json["memories"]
     assert sorted(memory["content"] for memory in found) == ["Alice knows Bob", "likes tea"]
     again = cli("import", str(file), "--agent", "assistant", "--user", "alice")
     assert again.out == "imported nothing\nhere already: 2 memories, 1 statement\n"
+
+
+@pytest.mark.parametrize(("given", "agent"), [((), "theirs"), (("--agent", "assistant"), "assistant")])
+def test_whose_memories_of_another_product_become_can_be_said(
+    cli: Cli, tmp_path: Path, given: tuple[str, ...], agent: str
+) -> None:
+    file = tmp_path / "mem0.json"
+    file.write_text(json.dumps([{"id": "1", "memory": "Alice drinks tea", "agent_id": "theirs"}]))
+    assert cli("import", str(file), *given).code == 0
+    kept = {name: cli("list", "--agent", name, "--json").json["memories"] for name in ("theirs", "assistant")}
+    assert [name for name, memories in kept.items() if memories] == [agent]
 
 
 def test_it_may_wait_for_approval(cli: Cli, tmp_path: Path) -> None:
