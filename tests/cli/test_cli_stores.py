@@ -591,6 +591,12 @@ def test_a_person_is_asked_before_what_the_first_store_never_had_is_deleted(
         assert copied(two) == {"Alice drinks tea", "written later"}
 
 
+def test_nobody_is_asked_who_said_yes(cli: Any, two: Path, older: str) -> None:
+    said = cli("stores", "resync", "spare", "--yes", typed="")
+    assert (said.code, "Delete them?" in said.err) == (0, False)
+    assert copied(two) == {"Alice drinks tea"}
+
+
 @pytest.mark.parametrize("args", [["--yes"], []])
 def test_a_script_is_told_of_what_the_first_store_never_had(cli: Any, two: Path, older: str, args: list[str]) -> None:
     said = cli("stores", "resync", "spare", *args)

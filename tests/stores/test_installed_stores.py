@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from commonplace.testing import FakeClock
 from commonplace.wire.errors import Unavailable, ValidationError
 
 PACKAGE = '''
+from commonplace.stores.copies import PrimaryCopy
 from commonplace.stores.memory import InMemory
 
 
@@ -74,6 +76,15 @@ def open_paper(url, clock):
     return Paper(url)
 
 
+class Blind(PrimaryCopy):
+    async def search(self, search):
+        return []
+
+
+def open_blind(url, clock):
+    return Blind(InMemory(clock))
+
+
 def open_refusing(url, clock):
     raise ConnectionError(f"cannot log in by {url}")
 
@@ -81,7 +92,7 @@ def open_refusing(url, clock):
 def open_nothing(url, clock):
     return 7
 '''
-SCHEMES = ("primary", "asking", "paper", "refusing", "nothing")
+SCHEMES = ("primary", "asking", "paper", "blind", "refusing", "nothing")
 
 
 @pytest.fixture(autouse=True)
@@ -186,3 +197,14 @@ def test_conformance_on_anyones_memory_store(
     said = capsys.readouterr()
     assert said.out.count("\tpass\t") == 16
     assert "16 of 16 scenarios pass" in said.out + said.err
+
+
+def test_conformance_on_a_store_that_finds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COMMONPLACE_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "hashing")
+    assert main(["conformance", "--store", "blind://x", "--json"]) == 2
+    found = json.loads(capsys.readouterr().out)
+    assert found["failed"] == sum(each["result"] == "fail" for each in found["scenarios"]) > 0
+    assert found["passed"] + found["failed"] == 16
