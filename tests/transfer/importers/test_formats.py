@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -262,6 +264,28 @@ def test_markdown_what_is_not_text_is_broken_by_its_line(tmp_path: Path) -> None
 def test_markdown_one_file_alone(tmp_path: Path) -> None:
     path = written(tmp_path, "just a thought", "Thought.md")
     assert memories(read("markdown", path))["Thought"].draft.content == "just a thought"
+
+
+def test_markdown_without_a_date_is_from_when_its_file_was_written(tmp_path: Path) -> None:
+    path = written(tmp_path, "just a thought", "Thought.md")
+    os.utime(path, (1_577_934_246, 1_577_934_246))
+    assert memories(read("markdown", path))["Thought"].created_at == 1_577_934_246_000
+    assert memories(read("markdown", tmp_path))["Thought"].created_at == 1_577_934_246_000
+
+
+@pytest.mark.parametrize(
+    ("date", "at"),
+    [
+        ((2020, 1, 2, 3, 4, 6), 1_577_934_246_000),
+        ((1980, 1, 1, 0, 0, 0), None),  # how an archive says that nobody knows
+        ((2020, 0, 0, 0, 0, 0), None),
+    ],
+)
+def test_markdown_in_an_archive_is_from_when_that_says(tmp_path: Path, date: Any, at: int | None) -> None:
+    path = tmp_path / "notes.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(zipfile.ZipInfo("notes/Thought.md", date), "just a thought")
+    assert memories(read("markdown", path))["notes/Thought"].created_at == at
 
 
 # AMP

@@ -25,6 +25,7 @@ _LAST_INSTANT = 253_402_300_799_999  # of the year 9999
 _NUMBER = re.compile(r"([0-9]{9,10}|[0-9]{13})(\.[0-9]{1,9})?")  # other lengths may be a date without signs
 #: What reading a zip may end in; the last two where it is encrypted or packed in a way that is not known here.
 _DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+_NO_DATE = (1980, 1, 1, 0, 0, 0)  # of a file in an archive whose maker knew none
 _ARCHIVE = b"PK\x03\x04"  # how each begins, also one whose end with its directory is missing
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f]")
@@ -112,10 +113,14 @@ class Source:
             return 0
 
     def changed_at(self, member: str) -> int | None:
-        """When a file was last written, in ms; None of one that is gone by now."""
+        """When a file was last written, in ms; None of one that is gone by now, or of which an archive does not say."""
         try:
+            if self.is_zip:  # whose own time is that of the download
+                with self._archive() as archive:
+                    said = archive.getinfo(member).date_time
+                return None if said == _NO_DATE else int(datetime(*said, tzinfo=UTC).timestamp()) * 1000
             return round((self.path / member if self.path.is_dir() else self.path).stat().st_mtime * 1000)
-        except OSError:
+        except (OSError, ValueError):  # the latter of a date that is none
             return None
 
     def named(self, pattern: str) -> list[str]:
