@@ -229,6 +229,15 @@ def test_a_resync_goes_on(
     assert (done["equal"], done["memories"]) == (True, COUNT)
 
 
+def test_a_stopped_dry_run_of_a_resync_has_changed_nothing(
+    cli: Cli, interrupt: Callable[..., Any], filled: None, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = data.parent / "copy.db"
+    monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db sqlite://{copy}?name=spare")
+    said = _one_sentence(interrupt("stores", "resync", "spare", "--dry-run", at=1).err)
+    assert said == "stopped: nothing was changed"
+
+
 def test_a_conformance_run_takes_away_what_it_wrote(
     cli: Cli, interrupt: Callable[..., Any], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -530,9 +530,12 @@ def test_what_another_server_has_and_cannot_be_read_is_named(cli: Any, monkeypat
     monkeypatch.setattr("commonplace.sdk.Memory.resync", resync)
     said = cli("stores", "resync", "other")
     assert said.code == 2
-    assert "12 memories there cannot be read" in said.out
-    assert "theirs-0 of agent default, tenant local" in said.out
-    assert "and 2 more (--json has all); delete them there" in said.out
+    assert "12 memories there (theirs-0 of agent default, tenant local; " in said.out
+    assert "and 2 more (--json has all)) cannot be read, or not be deleted from here" in said.out
+    assert "so they were left; delete them there" in said.out
+    looked = cli("stores", "resync", "other", "--dry-run")
+    assert "would send other 0 memories and delete 0 there; 12 memories there (theirs-0 of" in looked.out
+    assert "may be its own, so they would be left; nothing was changed" in looked.out
     done |= {"equal": True, "copies": 1}
     del done["unreadable"]
     assert "it cannot say whether it has tenants" in cli("stores", "resync", "other").out

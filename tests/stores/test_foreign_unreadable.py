@@ -77,6 +77,9 @@ async def test_a_resync_leaves_what_may_not_be_ours_and_names_it(tmp_path: Path,
     async with pair(tmp_path) as p:
         await p.ours.remember("peanuts are bad for Alice", agent_id=AGENT)
         poison = await p.theirs.remember("peanuts", agent_id=AGENT, metadata=metadata)
+        await p.ours.resync("memory")  # of everything else it is equal now
+        said = await p.ours.resync("memory", dry_run=True)
+        assert (said["equal"], [each["id"] for each in said["unreadable"]]) == (False, [poison.id])
         done = await p.ours.resync("memory")
         assert done["unreadable"] == [{"tenant": "local", "agent_id": AGENT, "id": poison.id}]
         assert not done["equal"]

@@ -107,10 +107,7 @@ def _summary(done: Document, *, kept: bool) -> tuple[str, int]:
         return said, 0
     left = [f"{_unknown(done)}, which were left"] if kept else []
     if unreadable := done.get("unreadable"):
-        left.append(
-            f"{plural(len(unreadable), 'memory')} there cannot be read, or not be deleted from here, and may be its "
-            f"own, so they were left: {_listed_ids(unreadable)}; delete them there, and repeat it"
-        )
+        left.append(f"{_unreadable(unreadable)}, so they were left; delete them there, and repeat it")
     if errors := done.get("errors"):
         untaken = [f"{plural(each['count'], 'memory')} not taken: {each['error']}" for each in errors]
         left.append(f"{'; '.join(untaken)}; then repeat it")
@@ -122,7 +119,7 @@ def _summary(done: Document, *, kept: bool) -> tuple[str, int]:
 def _run_resync(run: Session, name: str, *, dry_run: bool, keep_unknown: bool) -> Document:
     bar = ProgressBar(f"comparing {name}")
     try:
-        with report_interrupt(lambda: _stopped(name, bar.percent)), bar as progress:
+        with report_interrupt(lambda: _stopped(name, bar.percent, dry_run)), bar as progress:
             return run(run.memory.resync(name, progress=progress, dry_run=dry_run, keep_unknown=keep_unknown))
     except NotFound as fault:
         server = _server(run)
@@ -143,7 +140,14 @@ def _dry_run_summary(found: Document) -> str:
     said = f"would send {found['store']} {plural(found['sent'], 'memory')} and delete {found['deleted']:,} there"
     if unknown := found.get("unknown"):
         said += f", {len(unknown):,} of which the first store never had: {_listed_ids(unknown)}"
+    if unreadable := found.get("unreadable"):
+        said += f"; {_unreadable(unreadable)}, so they would be left"
     return f"{said}; nothing was changed"
+
+
+def _unreadable(found: list[Document]) -> str:
+    named = f"{plural(len(found), 'memory')} there ({_listed_ids(found)})"
+    return f"{named} cannot be read, or not be deleted from here, and may be its own"
 
 
 def _unknown(found: Document) -> str:
@@ -155,7 +159,9 @@ def _listed_ids(found: list[Document]) -> str:
     return named + (f", and {len(found) - 10:,} more (--json has all)" if len(found) > 10 else "")
 
 
-def _stopped(name: str, percent: int) -> str:
+def _stopped(name: str, percent: int, dry_run: bool) -> str:
+    if dry_run:
+        return ": nothing was changed"
     return f" at about {percent} %: what {name} was sent stays there, and nothing is lost; {RUN_AGAIN}"
 
 

@@ -265,7 +265,8 @@ class Resync:
         found |= {"unknown": self._unknown} if self._unknown else {}
         found |= {"unreadable": self._unreadable} if self._unreadable else {}
         if self._dry_run:
-            return found | {"dry_run": True, "equal": not (self._put or self._deleted or self._unknown)}
+            differs = self._put or self._deleted or self._unknown or self._unreadable
+            return found | {"dry_run": True, "equal": not differs}
         primary, copies = (hashlib.sha256("".join(each).encode()).hexdigest() for each in (self._primary, self._copies))
         errors = [{"error": why, "count": count} for why, count in self._errors.most_common()]
         found |= {"errors": errors} if errors else {}
