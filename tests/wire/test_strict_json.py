@@ -37,6 +37,12 @@ def test_an_integer_of_thousands_of_digits_is_refused_in_few_words() -> None:
     assert len(str(refused.value)) <= len("not valid JSON: ") + 80
 
 
+def test_a_repeated_key_is_found_among_very_many_in_one_go() -> None:
+    many = ",".join(f'"k{n}":0' for n in range(300_000))
+    with pytest.raises(InvalidJson, match="it has a key twice"):
+        decode(f'{{{many},"k299999":1}}', unique_keys=True)  # compared one by one this takes minutes
+
+
 @pytest.mark.parametrize("document", [None, 1.5, "ü", [], {"a": [True, {"b": None}]}, {"": "\u2028"}])
 def test_what_is_encoded_is_decoded_again(document: object) -> None:
     assert decode(encode(document)) == decode(dumps(document)) == document

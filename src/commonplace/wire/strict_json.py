@@ -59,8 +59,8 @@ def refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """For `object_pairs_hook`: readers of JSON would keep the last value of a key."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        name = next(name for place, name in enumerate(names) if name in names[:place])
+        last = {name: place for place, (name, _) in enumerate(pairs)}
+        name = next(name for place, (name, _) in enumerate(pairs) if last[name] != place)
         # What is no plain name may be a secret, of which a part would not be recognised as one.
         raise ValueError(f"it has the key {name!r} twice" if _PLAIN_KEY.match(name) else "it has a key twice")
     return found
