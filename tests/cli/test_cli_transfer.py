@@ -255,7 +255,7 @@ HEADER = {"record": "header", "format": "commonplace-export", "version": 2, "sco
         ('{"results": []}', "mem0", "export it again where it is from, or name another file"),
         ("\n", "server-memory", "holds nothing that could be imported"),
         ("hello", "markdown", "holds nothing that could be imported"),
-        (HEADER, "auto", "is of version 2 of the format, and 1 is the only one known here: upgrade Commonplace"),
+        (HEADER, "auto", "is of another version of the format than 1, the only one known here: upgrade Commonplace"),
         (DRAWER, "auto", "is of version 2 of the export, and 1 is known here: upgrade Commonplace"),
         (CONVERSATION, "mem0", "x.json is not of the format mem0 but of chatgpt: leave --format out"),
         (CONVERSATION, "claude", "not of the format claude but of chatgpt"),
@@ -269,7 +269,7 @@ HEADER = {"record": "header", "format": "commonplace-export", "version": 2, "sco
             "chatgpt",
             "not of the format chatgpt but of server-memory",
         ),
-        (HEADER, "commonplace", "is of version 2 of the format, and 1 is the only one known here: upgrade Commonplace"),
+        (HEADER, "commonplace", "is of another version of the format than 1, the only one known here: upgrade"),
         (HEADER, "mem0", "not of the format mem0 but of commonplace: leave --format out"),
     ],
 )
@@ -282,7 +282,7 @@ def test_a_file_with_nothing_of_the_format_is_refused_in_a_sentence(
     done = cli("import", str(file), "--format", format, *(["--skip-broken"] if skip else []))
     assert "Traceback" not in done.err
     assert says in done.err
-    assert done.code == (0 if skip and "of version 2" in says else 1)  # a broken line is what one may skip
+    assert done.code == (0 if skip and "version" in says else 1)  # a broken line is what one may skip
     assert cli("list", "--json").json["memories"] == []
 
 

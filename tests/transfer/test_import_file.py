@@ -232,7 +232,11 @@ def test_only_an_admin_of_the_agent_brings_histories_in(
 
 BREAKS = [
     (1, lambda line: b"[]\n", "line 1: is not a JSON object"),
-    (1, lambda line: line.replace(b'"version":1', b'"version":2'), "line 1: is of version 2 of the format"),
+    (
+        1,
+        lambda line: line.replace(b'"version":1', b'"version":2'),
+        "line 1: is of another version of the format than 1",
+    ),
     (1, lambda line: line.replace(b"commonplace", b"other"), "line 1: is not the header of an export"),
     (2, lambda line: line[:40] + b"\n", "line 2: is not valid JSON"),
     (2, lambda line: line.replace(b"\xc3", b"\xff"), "line 2: is not UTF-8 text"),
@@ -241,11 +245,11 @@ BREAKS = [
     (2, lambda line: line.replace(b'"tags":["food"]', b'"tags":[1]'), "line 2: tags must be a list of texts"),
     (2, lambda line: line.replace(b'"title"', b'"titel"'), "line 2: unknown field 'titel'"),
     (2, lambda line: line.replace(b"peanuts", b"walnuts"), "the hash of the manifest differs"),
-    (2, lambda line: b"", "the manifest speaks of 9 lines, not 8"),
+    (2, lambda line: b"", "there are 8 lines before the manifest, which speaks of 9"),
     (-1, lambda line: b"", "the file ends without its manifest"),
     (-1, lambda line: line + b"{}\n", "line 11: there is something after the manifest"),
     (-1, lambda line: line.replace(b'"memory":3', b'"memory":4'), "the counts of the manifest differ"),
-    (-1, lambda line: b'{"record":"manifest"}\n', "the manifest speaks of None lines"),
+    (-1, lambda line: b'{"record":"manifest"}\n', "which speaks of None"),
     (-1, lambda line: re.sub(rb'"counts":{[^}]*}', b'"counts":[]', line), "the counts of the manifest differ"),
     (-1, lambda line: re.sub(rb'"counts":{[^}]*}', b'"counts":null', line), "the counts of the manifest differ"),
     (-1, lambda line: line[:-20], "line 10: is not valid JSON"),
@@ -571,7 +575,7 @@ def test_what_to_do_is_still_said_of_a_long_value(filled: Subject, run: Any, sav
     with pytest.raises(ImportRefused, match="upgrade Commonplace to import it"):
         run(import_export(filled.engine, WHO, save(b"".join((changed, *records, manifest)))))
     changed = json.dumps({**json.loads(manifest), "lines": long}).encode() + b"\n"
-    with pytest.raises(ImportRefused, match=f"lines, not {len(records) + 1}"):
+    with pytest.raises(ImportRefused, match=f"there are {len(records) + 1} lines before the manifest"):
         run(import_export(filled.engine, WHO, save(b"".join((head, *records, changed)))))
 
 
@@ -618,3 +622,22 @@ def test_an_export_of_what_the_doctor_dated_anew_comes_in(
     last = lines[0]["versions"][-1]
     lines[0]["versions"].insert(0, {**last, "created_at": other.clock() + 8 * DAY_MS, "content": "earlier"})
     assert wait(import_export(other.engine, WHO, save(export_of(*lines)))).written["memory"] == 3
+
+
+@pytest.mark.parametrize("at", range(40, 90, 7))
+def test_no_part_of_a_secret_is_quoted(filled: Subject, run: Any, save: Save, at: int) -> None:
+    """Half of one is not recognised, so nothing is cut before it was looked for."""
+    secret = "x" * (at - 41) + " ghp_" + "x1Y2" * 9
+    head, record, *others, manifest = run(exported(filled)).splitlines(keepends=True)
+    wrong = [
+        ({**json.loads(head), "version": secret}, record, manifest),
+        (json.loads(head), {**json.loads(record), secret: 1}, manifest),
+        (json.loads(head), {**json.loads(record), "record": secret}, manifest),
+        (json.loads(head), record, {**json.loads(manifest), "lines": secret}),
+    ]
+    for document in wrong:
+        first, second, last = (json.dumps(e).encode() + b"\n" if isinstance(e, dict) else e for e in document)
+        with pytest.raises(ImportRefused) as refused:
+            run(import_export(filled.engine, WHO, save(b"".join((first, second, *others, last)))))
+        assert "ghp_" not in json.dumps(refused.value.to_wire())
+        assert "REDACTED" in refused.value.message

@@ -726,3 +726,14 @@ def test_of_a_key_that_is_there_twice_no_part_of_a_secret_is_said(subject: Subje
     with pytest.raises(ImportRefused, match="it has a key twice") as refused:
         run(import_source(subject.engine, WHO, path, "mem0", HOME))
     assert secret[:12] not in str(refused.value)
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_why_a_statement_is_left_out_holds_no_secret(subject: Subject, run: Any, tmp_path: Path, dry_run: bool) -> None:
+    path, secret = tmp_path / "memory.jsonl", "ghp_" + "x1Y2" * 9
+    said = [{"type": "relation", "from": secret, "to": name, "relationType": "knows"} for name in ("Alice", "Bob")]
+    path.write_text("\n".join(map(json.dumps, said)))
+    report = run(import_source(subject.engine, WHO, path, "server_memory", HOME, dry_run=dry_run))
+    (reason,) = (each for each in report.left_out.counts if "something else is stated here" in each)
+    assert "<REDACTED:github_token>" in reason
+    assert secret[:12] not in json.dumps(report.document())

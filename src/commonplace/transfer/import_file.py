@@ -123,9 +123,8 @@ class ExportReader:
 
     def _check_manifest(self, number: int, said: dict[str, Any], digest: str, lines: int, counts: Counter[str]) -> None:
         if said.get("lines") != lines:
-            self._broken(
-                Broken(f"line {number}", f"the manifest speaks of {said.get('lines')!r:.40} lines, not {lines}")
-            )
+            said_of = f"there are {lines} lines before the manifest, which speaks of {said.get('lines')!r}"
+            self._broken(Broken(f"line {number}", said_of))
         elif said.get("sha256") != digest:
             self._broken(Broken(f"line {number}", "the hash of the manifest differs: a line was changed"))
         elif not isinstance(amounts := said.get("counts"), dict) or {k: v for k, v in amounts.items() if v} != counts:
@@ -244,8 +243,8 @@ def _check_header(document: dict[str, Any]) -> None:
     version = document.get("version")
     if version != records.VERSION:
         raise ValidationError(
-            f"is of version {version!r:.40} of the format, and {records.VERSION} is the only one known here: "
-            "upgrade Commonplace to import it"
+            f"is of another version of the format than {records.VERSION}, the only one known here: upgrade Commonplace "
+            f"to import it; it says {version!r}"
         )
 
 
@@ -257,7 +256,7 @@ def _parse(document: dict[str, Any]) -> Parsed:
             return records.statement(document)
         case "palace":
             return records.palace(document)
-    raise ValidationError(f"is a record of an unknown kind: {document.get('record')!r:.80}")
+    raise ValidationError(f"is a record of an unknown kind: {document.get('record')!r}")
 
 
 def _check_time(memory: Memory, now: int) -> None:

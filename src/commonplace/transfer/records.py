@@ -150,7 +150,7 @@ def _without_defaults(source: Any, names: Sequence[str]) -> Document:
 def _checked(document: Document, names: Sequence[str], others: set[str] | frozenset[str] = frozenset()) -> Document:
     """The named fields of a document, each of its kind; anything else in it is refused by name."""
     if unknown := sorted(document.keys() - {*names, *others}):
-        raise ValidationError(f"unknown field {unknown[0]!r:.80}", field=unknown[0][:80])
+        raise ValidationError(f"unknown field {unknown[0]!r}", field=unknown[0][:80])
     kept: Document = {name: document[name] for name in names if name in document}
     for name, value in kept.items():
         _check_plain(name, value)
@@ -191,7 +191,7 @@ def _check_provenance(kept: Document, kind: type) -> None:
 def _check_privacy(privacy: Document) -> None:
     """As `remember` takes it: whoever merges, shares or erases a memory relies on it."""
     if unknown := sorted(privacy.keys() - _PRIVACY.keys()):
-        raise ValidationError(f"unknown field {f'privacy.{unknown[0]}'!r:.80}", field="privacy")
+        raise ValidationError(f"unknown field {f'privacy.{unknown[0]}'!r}", field="privacy")
     _check_kinds("privacy", privacy, _PRIVACY)
     if not 1 <= privacy.get("retain", 1) <= MAX_INTEGER:
         raise ValidationError(f"privacy.retain must be from 1 to {MAX_INTEGER}", field="privacy")

@@ -12,7 +12,9 @@ from commonplace.wire.errors import Fault
 _EXAMPLES = 5  # of each reason
 _MAX_REASONS = 100  # of different reasons; a file may be all wrong in ways of its own
 _OTHER = "other reasons"
-_LONGEST = 500  # characters of what is said of one place: a file chooses what is quoted of it
+#: Characters of what is said of one place: a file chooses what is quoted of it. It is cut here, after secrets were
+#: looked for, as half of one is not recognised; what is quoted stands last, so that nothing else is cut.
+_LONGEST = 500
 
 
 @dataclass(slots=True)
@@ -48,7 +50,7 @@ class Reasons:
     examples: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, reason: str, what: str) -> None:
-        reason = _bounded(reason)
+        reason = _bounded(self.hide(reason))
         if reason not in self.counts and len(self.counts) >= _MAX_REASONS:
             reason = _OTHER
         self.counts[reason] += 1
@@ -61,7 +63,6 @@ class Reasons:
 
 
 def _bounded(text: str) -> str:
-    """After secrets were looked for, as half of one is not found."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 

@@ -320,7 +320,7 @@ def _is_free(tx: Transaction, memory: Memory, alias: str) -> bool:
 
 
 def stated_already(triple: Triple) -> str:
-    return f"something else is stated here of {triple.subject!r:.80} at that time"
+    return f"something else is stated here of {triple.subject!r} at that time"
 
 
 @dataclass(slots=True, frozen=True)
