@@ -125,6 +125,7 @@ def test_the_data_folder_comes_from_the_environment_too(tmp_path: Path, monkeypa
         ("index_mb = 0", "at least 1"),
         ("[routing]\ntimeout = 601", "timeout must be at most 600"),
         ("agent = 3", "agent must be text"),
+        ('agent = ""', "agent names no agent; give one, or leave it out"),
         ("stores = [3]", "stores must be a list of names"),
         ("store = 3", "store must be text"),
     ],

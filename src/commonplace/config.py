@@ -405,6 +405,8 @@ def _typed(name: str, default: Any, value: Any) -> Any:
             return _names(name, value)
     if not isinstance(value, str) or "\0" in value:
         raise ValidationError(f"{name} must be text, not {_shown(value)}", field=name)
+    if name == "agent" and not value:  # nobody can write as that one
+        raise ValidationError("agent names no agent; give one, or leave it out", field=name)
     return value
 
 
