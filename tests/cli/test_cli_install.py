@@ -90,6 +90,8 @@ def test_a_store_with_a_password_is_not_copied_into_settings() -> None:
     assert client_variables({}, data=None) == ()
     several = "sqlite:///a.db memory://"
     assert client_variables({"COMMONPLACE_STORES": several}, data=None) == (("COMMONPLACE_STORES", several),)
+    gone = "sqlite:///a.db sqlite://:memory:?name=b"  # which is no file of that name
+    assert client_variables({"COMMONPLACE_STORES": gone}, data=None) == (("COMMONPLACE_STORES", gone),)
     assert McpArguments().for_client({}).data is None
 
 

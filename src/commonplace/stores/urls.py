@@ -199,6 +199,14 @@ def file_url(scheme: str, file: Path) -> str:
     return f"{scheme}://{quote_path(str(file.absolute()))}"
 
 
+def absolute_url(url: str, folder: Path) -> str:
+    """A URL as it is right wherever a command is run: the path of an embedded store begins at this folder."""
+    scheme, _, place = url.partition("://")
+    if scheme not in FILE_SCHEMES or not place or place[0] in "/~" or is_ephemeral(parse_store_url(url).url):
+        return url
+    return f"{scheme}://{os.path.normpath(Path(quote_path(str(folder.absolute())), place))}"
+
+
 def token_of(options: dict[str, str]) -> str | None:
     """What the variable that `token_env` names holds: a token in the URL itself would be shown wherever that is."""
     variable = options.get("token_env")

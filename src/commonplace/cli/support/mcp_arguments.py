@@ -101,21 +101,16 @@ def _from_anywhere(store: str, variable: str) -> str:
     """The URL as it is right in any folder; refused where it holds a secret."""
     from pathlib import Path
 
-    from commonplace.stores.urls import FILE_SCHEMES, holds_secret, quote_path
+    from commonplace.stores.urls import FILE_SCHEMES, absolute_url, holds_secret
     from commonplace.wire.errors import ValidationError
 
-    scheme, _, location = store.partition("://")
-    if scheme in FILE_SCHEMES:
-        if not location or location == ":memory:" or location.startswith("/"):
-            return store
-        return f"{scheme}://{Path(quote_path(str(Path.cwd())), os.path.expanduser(location))}"
-    if holds_secret(store):
+    if store.partition("://")[0] not in FILE_SCHEMES and holds_secret(store):
         raise ValidationError(
             f"{variable} has a password or a token in it, which does not belong into a client's settings: write it as "
             "`store` into commonplace.toml in the data directory, unset the variable, and run this again",
             field="store",
         )
-    return store
+    return absolute_url(store, Path.cwd())
 
 
 def parse(args: Sequence[str]) -> McpArguments | None:
