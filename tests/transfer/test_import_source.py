@@ -15,7 +15,7 @@ import pytest
 from foreign_files import EVERY, FILES, chatgpt_conversation, markdown, server_memory
 from transfer_scenarios import WHO, exported
 
-from commonplace.engine import Decision, Forget
+from commonplace.engine import Decision, Engine, Forget
 from commonplace.testing.subject import DAY_MS, Subject
 from commonplace.transfer import import_source as import_source_module
 from commonplace.transfer.import_source import Target, detect, import_source
@@ -737,3 +737,21 @@ def test_why_a_statement_is_left_out_holds_no_secret(subject: Subject, run: Any,
     (reason,) = (each for each in report.left_out.counts if "something else is stated here" in each)
     assert "<REDACTED:github_token>" in reason
     assert secret[:12] not in json.dumps(report.document())
+
+
+@pytest.mark.parametrize("name", ["mem0", "chatgpt"])
+def test_what_another_process_imports_meanwhile_is_here_already(
+    name: str, subject: Subject, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was not known yet when this one looked, and is not taken for erased because of it."""
+    path, real = EVERY[name][0](tmp_path), Engine.remember_many
+
+    async def after_another(*args: Any, **kwargs: Any) -> Any:
+        monkeypatch.setattr(Engine, "remember_many", real)
+        await import_source(subject.engine, WHO, path, name, HOME)
+        return await real(*args, **kwargs)
+
+    monkeypatch.setattr(Engine, "remember_many", after_another)
+    report = run(import_source(subject.engine, WHO, path, name, HOME))
+    assert (report.written["memory"], report.known["memory"]) == (0, EVERY[name][1])
+    assert not any("forgotten" in reason for reason in report.left_out.counts)

@@ -200,19 +200,29 @@ class _Writer:
             by_agent.setdefault(each[1].agent_id, []).append(each)
         for agent, items in by_agent.items():
             try:
-                known = await self._engine.imports.known(self._who, agent, [item.id for item, _ in items])
+                new = await self._compare_known(agent, items)
             except Fault as fault:
                 for item, _ in items:
                     self._report.left_out.add(fault.message, item.id)
                 continue
-            for item, draft in items:
-                if item.id in known:
-                    await self._compare(item, draft, known[item.id])
-            await self._remember([(item, draft) for item, draft in items if item.id not in known])
+            # What was imported before was erased, or forgotten, or is written by another process since this one looked.
+            for item, _ in await self._compare_known(agent, await self._remember(new)):
+                self._report.left_out.add(_GONE, item.id)
 
-    async def _remember(self, items: list[tuple[SourceMemory, Draft]]) -> None:
+    async def _compare_known(
+        self, agent: str, items: list[tuple[SourceMemory, Draft]]
+    ) -> list[tuple[SourceMemory, Draft]]:
+        """Those that are not here are given back."""
+        known = await self._engine.imports.known(self._who, agent, [item.id for item, _ in items])
+        for item, draft in items:
+            if item.id in known:
+                await self._compare(item, draft, known[item.id])
+        return [each for each in items if each[0].id not in known]
+
+    async def _remember(self, items: list[tuple[SourceMemory, Draft]]) -> list[tuple[SourceMemory, Draft]]:
+        """Those that were imported before are given back."""
         if not items:
-            return
+            return []
         wanted = [
             BatchItem(draft, _key(self._format, draft, item), draft_document(draft) if self._target.approval else None)
             for item, draft in items
@@ -221,19 +231,21 @@ class _Writer:
             outcomes = [await self._engine.imports.preview_remember(self._who, each) for each in wanted]
         else:
             outcomes = await self._engine.remember_many(self._who, wanted)
+        repeated = []
         for (item, draft), done in zip(items, outcomes, strict=True):
             if isinstance(done, Conflict) and done.details.get("field") == "idempotency_key":
-                self._report.left_out.add(_GONE, item.id)
+                repeated.append((item, draft))
             elif isinstance(done, Fault):
                 self._report.left_out.add(done.message, item.id)
             elif done.review_id is not None:
                 self._report.staged += 1
             elif done.memory is None:
-                self._report.left_out.add(_GONE, item.id)
+                repeated.append((item, draft))
             else:
                 self._report.written["memory"] += 1
                 self._report.agents[draft.agent_id] += 1
                 self._report.redacted.update(done.redacted)
+        return repeated
 
     async def _compare(self, item: SourceMemory, draft: Draft, here: Memory) -> None:
         """What is here under that id: the same, changed at the source since, changed here since, or not imported."""
