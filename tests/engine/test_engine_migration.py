@@ -15,6 +15,7 @@ from commonplace.engine.core import SYSTEM
 from commonplace.engine.lifecycle.scheduler import LEASE, LIFECYCLE
 from commonplace.engine.transfer import migration as module
 from commonplace.engine.transfer.migration import Migration
+from commonplace.engine.transfer.migration_claim import Claim
 from commonplace.engine.transfer.migration_marks import MIGRATION, check_target
 from commonplace.engine.transfer.store_digest import digest, plan_tenants
 from commonplace.stores.base import Record
@@ -145,17 +146,30 @@ async def require_same(filled: Subject, other: Subject) -> None:
 
 
 def interrupt(other: Subject, wait: Any, work: Any, calls_before: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run it until that many units of work are done; more than there are is the whole of it."""
-    real, calls = other.store.transact, [0]
+    """Run it until that many units of work are done; more than there are is the whole of it. Those that take the
+    target do not count: each run begins with them."""
+    real, calls, taking = other.store.transact, [0], [False]
+
+    def uncounted(verb: str) -> Any:
+        real_verb = getattr(Claim, verb)
+
+        async def take(claim: Claim, of: Any) -> None:
+            taking[0] = True
+            await real_verb(claim, of)
+            taking[0] = False
+
+        return take
 
     async def failing(tenant: str, unit: Any) -> Any:
-        calls[0] += 1
+        calls[0] += not taking[0]
         if calls[0] > calls_before:
             raise KeyboardInterrupt
         return await real(tenant, unit)
 
     with monkeypatch.context() as patch:
         patch.setattr(other.store, "transact", failing, raising=False)
+        for verb in ("begin", "take"):
+            patch.setattr(Claim, verb, uncounted(verb))
         with pytest.raises(KeyboardInterrupt):
             wait(work)
 

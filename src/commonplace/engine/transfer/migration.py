@@ -20,11 +20,12 @@ from commonplace.embedders.base import Embedder
 from commonplace.engine.checks import require_operator
 from commonplace.engine.core import SYSTEM, Core
 from commonplace.engine.ledger.audit import erased_ids
+from commonplace.engine.transfer.migration_claim import Claim, release
 from commonplace.engine.transfer.migration_marks import (
     MIGRATION,
     NAME_AN_EMPTY_ONE,
+    OWNER,
     PROGRESS,
-    SOURCE,
     check_target,
     holds_anything,
     is_copy,
@@ -115,6 +116,7 @@ class Migration:
         require_operator(who, "move a store")
         self._source, self._target, self._embedder = source, target, embedder
         self._core = Core(target)
+        self._claim = Claim(target)
         self._fillers: dict[str, _Filler] = {}
         self._held: set[str] = set()  # ids of all tenants: of an erased one another tenant may have a copy
         self._again = False  # whether the target may have what the source has no more
@@ -128,13 +130,16 @@ class Migration:
         if await is_copy(self._target, self._source):
             return await self._compare_only()
         resumed = self._again = await check_target(self._target, self._source)
-        await self._note_source()
+        await self._claim.begin(await self._ledger_beginnings())
         await self._core.use_embedder(self._embedder)
         before: list[dict[str, str]] = []
         for _ in range(_ATTEMPTS):
             plans = [await self._planned(plan) async for plan in plan_tenants(self._source)]
             self._held = {id for plan in plans for _, id, _, _ in plan.versions}
             self._done, self._total = 0, sum(len(plan.versions) + plan.head[0] for plan in plans)
+            for plan in plans:
+                if not await self._is_done(plan.tenant):
+                    await self._claim.take(plan.tenant)
             try:
                 for plan in plans:
                     await self._copy(plan)
@@ -169,21 +174,17 @@ class Migration:
             )
         return _result(plans, digests, already_there=True)
 
-    async def _note_source(self) -> None:
-        """Of which store this is the copy, by how the ledger of each tenant begins: another must not go on with it."""
+    async def _is_done(self, tenant: str) -> bool:
+        """Whether an earlier run had come to its end with this tenant, and nothing is to be written there since."""
+        marks = [await self._target.record(tenant, MIGRATION, key) for key in (PROGRESS, OWNER)]
+        return tenant != SYSTEM and not any(marks) and await holds_anything(self._target, tenant)
+
+    async def _ledger_beginnings(self) -> dict[str, str]:
         begins = {}
         for tenant in (SYSTEM, *await self._source.tenants()):
             for first in await self._source.audit_hashes(tenant, limit=1):
                 begins[tenant] = first
-        noted = await self._target.record(SYSTEM, MIGRATION, SOURCE)
-        if noted is None:
-            mark = Record(MIGRATION, SOURCE, {"begins": begins})
-            await self._target.transact(SYSTEM, lambda tx: tx.put_record(mark))
-        elif any(begins.get(tenant) != first for tenant, first in noted.value["begins"].items()):
-            raise Conflict(
-                "the target holds part of another store, of which a migration was stopped",
-                hint="go on with that one, or empty the target",
-            )
+        return begins
 
     async def _planned(self, plan: TenantPlan) -> TenantPlan:
         """With what only the target has, so that it is compared and taken away."""
@@ -216,11 +217,11 @@ class Migration:
             filler.gone = await self._gone(plan, filler.id)
         for batch in _batches(wanted, _BATCH):
             entries = await self._entries(plan.tenant, batch)
-            at = await self._target.transact(plan.tenant, _replay_versions(batch, entries, at, filler))
+            at = await self._claim.transact(plan.tenant, _replay_versions(batch, entries, at, filler))
             self._advance(len(batch))
         if plan.sequence > at:
             agent = plan.agents[0] if plan.agents else "-"
-            await self._target.transact(plan.tenant, _burn_rest(plan.sequence, at, filler, agent))
+            await self._claim.transact(plan.tenant, _burn_rest(plan.sequence, at, filler, agent))
 
     async def _gone(self, plan: TenantPlan, filler: str) -> tuple[str, ...]:
         there = {id for _, id, _, _ in plan.versions} | {filler}
@@ -245,9 +246,9 @@ class Migration:
             there = await self._source.triples(plan.tenant, agent)
             changed = [triple for triple in there if held.pop(triple.id, None) != triple]
             for gone in _batches(sorted(held)):
-                await self._target.transact(plan.tenant, _each(gone, lambda tx, id: tx.erase_triple(id)))
+                await self._claim.transact(plan.tenant, _each(gone, lambda tx, id: tx.erase_triple(id)))
             for some in _batches(changed):
-                await self._target.transact(plan.tenant, _each(some, lambda tx, triple: tx.put_triple(triple)))
+                await self._claim.transact(plan.tenant, _each(some, lambda tx, triple: tx.put_triple(triple)))
 
     async def _copy_records(self, plan: TenantPlan) -> None:
         for kind in plan.kinds:
@@ -255,9 +256,9 @@ class Migration:
             there = await records_of(self._source, plan.tenant, kind)
             changed = [record for record in there if held.pop(record.key, None) != canonical_row(record)]
             for some in _batches(changed):
-                await self._target.transact(plan.tenant, _each(some, lambda tx, record: tx.put_record(record)))
+                await self._claim.transact(plan.tenant, _each(some, lambda tx, record: tx.put_record(record)))
             for gone in _batches([(kind, key) for key in sorted(held)]):
-                await self._target.transact(plan.tenant, _each(gone, lambda tx, which: tx.drop_record(*which)))
+                await self._claim.transact(plan.tenant, _each(gone, lambda tx, which: tx.drop_record(*which)))
 
     async def _copy_ledger(self, plan: TenantPlan) -> None:
         after, _ = await self._target.audit_head(plan.tenant)
@@ -266,7 +267,7 @@ class Migration:
         self._advance(after)
         while after < plan.head[0]:
             entries = await self._source.audit(plan.tenant, after=after, limit=PAGE)
-            await self._target.transact(plan.tenant, _each(entries, _append_entry))
+            await self._claim.transact(plan.tenant, _each(entries, _append_entry))
             after = entries[-1].n
             self._advance(len(entries))
 
@@ -281,7 +282,7 @@ class Migration:
                 gone |= {mine.memory_id for mine, other in pairs if mine.memory_id and other.memory_id is None}
             after = held[-1].n
         for some in _batches(sorted(gone - there)):
-            await self._target.transact(plan.tenant, _each(some, _erase_payload))
+            await self._claim.transact(plan.tenant, _each(some, _erase_payload))
 
     async def _copy_counters(self, plan: TenantPlan) -> None:
         """What changes without a version: recalls and demotion of what was copied before."""
@@ -291,7 +292,7 @@ class Migration:
             if held.get(memory.id, (memory.recalls, memory.demotion)) != (memory.recalls, memory.demotion):
                 changed.append(memory)
         for some in _batches(changed):
-            await self._target.transact(plan.tenant, _each(some, _set_counters))
+            await self._claim.transact(plan.tenant, _each(some, _set_counters))
 
     def _advance(self, steps: int) -> None:
         self._done += steps
@@ -321,9 +322,9 @@ class Migration:
     async def _end(self, plans: Sequence[TenantPlan]) -> None:
         """Take away what only a migration needs; the installation's mark last, so that until then it can go on."""
         for plan in reversed(plans):
-            if plan.tenant != SYSTEM and await self._target.record(plan.tenant, MIGRATION, PROGRESS) is None:
+            if await self._is_done(plan.tenant):
                 continue
-            await self._target.transact(plan.tenant, _finish(self._fillers[plan.tenant]))
+            await self._claim.transact(plan.tenant, _finish(self._fillers[plan.tenant]))
 
 
 def _result(
@@ -381,7 +382,7 @@ def _finish(filler: _Filler) -> Work[None]:
         # Of a single place there was none left to erase it in: the target is one ahead then.
         replace(filler).erase(tx)
         tx.drop_record(MIGRATION, PROGRESS)
-        tx.drop_record(MIGRATION, SOURCE)
+        release(tx)
 
     return work
 

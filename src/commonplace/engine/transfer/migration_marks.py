@@ -7,9 +7,10 @@ from commonplace.stores.base import Primary
 from commonplace.stores.copies import UNFINISHED_MIGRATION, no_unfinished_migration
 from commonplace.wire.errors import Conflict, UnusableStore
 
-#: The kind of these records, and their keys: how far each tenant is, and of which store the target is a copy.
+#: The kind of these records, and their keys: how far each tenant is, which process fills it, and of which store the
+#: target is a copy.
 _, MIGRATION, SOURCE = UNFINISHED_MIGRATION
-PROGRESS = "progress"
+PROGRESS, OWNER = "progress", "owner"
 NAME_AN_EMPTY_ONE = "name an empty one, or add to this one with `commonplace export` and `commonplace import`"
 
 
@@ -55,9 +56,18 @@ async def is_unfinished(target: Primary) -> bool:
     """Whether a migration has filled it in part."""
     if await target.record(*UNFINISHED_MIGRATION) is not None:
         return True
+    return await _is_begun(target)  # by an earlier version, which did not note of what
+
+
+async def _is_begun(target: Primary) -> bool:
     tenants = (SYSTEM, *await target.tenants())
-    # by an earlier version, which did not note of what
     return any([await target.record(tenant, MIGRATION, PROGRESS) is not None for tenant in tenants])
+
+
+async def holds_more_than_marks(target: Primary) -> bool:
+    """Whether there is a store in it, of which a migration has filled nothing yet."""
+    held = any([await holds_anything(target, tenant) for tenant in (SYSTEM, *await target.tenants())])
+    return held and not await _is_begun(target)
 
 
 async def require_unfinished(target: Primary) -> None:

@@ -1,0 +1,115 @@
+"""Two migrations into one target at the same time: one comes to its end, and the other changes nothing any more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from filled_store import fill_store
+
+from commonplace.embedders.hashing import HashingEmbedder
+from commonplace.engine.transfer.migration import Migration
+from commonplace.engine.transfer.migration_claim import Claim
+from commonplace.engine.transfer.migration_marks import MIGRATION, OWNER, require_whole
+from commonplace.testing.subject import WHO, Subject
+from commonplace.wire.errors import Conflict
+
+STEPS = ("_copy_versions", "_copy_statements", "_copy_records", "_copy_ledger", "_differing", "_is_as_planned", "_end")
+
+
+def migration(source: Subject, target: Subject) -> Migration:
+    return Migration(WHO, source.store, target.store, HashingEmbedder())
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_what_is_written_after_the_end_of_the_other_stays(
+    step: str, subject: Subject, run: Any, target: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(fill_store(subject))
+    other, wait = target
+    slow, kept = migration(subject, other), []
+    real = getattr(slow, step)
+
+    async def overtaken(*args: Any) -> Any:
+        monkeypatch.setattr(slow, step, real)
+        await migration(subject, other).run()
+        kept.append(await other.remember("written since"))
+        await other.engine.graph.assert_fact(WHO, "agent", subject="Bob", predicate="likes", object="tea")
+        return await real(*args)
+
+    monkeypatch.setattr(slow, step, overtaken)
+    with pytest.raises(Conflict, match="another process"):
+        wait(slow.run())
+    assert wait(other.get(kept[0])).content == "written since"
+    assert [triple.object for triple in wait(other.engine.graph.query(WHO, "agent", "Bob"))] == ["tea"]
+    assert wait(other.engine.ledger.verify(WHO)).problem is None
+
+
+def test_the_one_that_began_last_goes_on(
+    subject: Subject, run: Any, target: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(fill_store(subject))
+    other, wait = target
+    first, last, done = migration(subject, other), migration(subject, other), []
+    real, wanted = last._claim.transact, first._claim.transact
+
+    async def overtake(*args: Any) -> Any:
+        monkeypatch.setattr(first._claim, "transact", wanted)
+        done.append(await last.run())
+        return await wanted(*args)
+
+    async def look_in(*args: Any) -> Any:
+        monkeypatch.setattr(last._claim, "transact", real)
+        with pytest.raises(Conflict, match="another process"):
+            await wanted(*args)
+        return await real(*args)
+
+    monkeypatch.setattr(first._claim, "transact", overtake)
+    monkeypatch.setattr(last._claim, "transact", look_in)
+    with pytest.raises(Conflict, match="run this again: it compares both stores"):
+        wait(first.run())
+    assert done[0]["counts"]["memory"] == 6
+    assert wait(migration(subject, other).run())["already_there"]
+
+
+def test_one_that_came_to_its_end_just_before_is_not_begun_anew(
+    subject: Subject, run: Any, target: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(fill_store(subject))
+    other, wait = target
+    late = migration(subject, other)
+    real = late._claim.begin
+
+    async def begin(*args: Any) -> Any:
+        await migration(subject, other).run()
+        return await real(*args)
+
+    monkeypatch.setattr(late._claim, "begin", begin)
+    with pytest.raises(Conflict, match="another process"):
+        wait(late.run())
+    wait(require_whole(other.store))
+    assert wait(migration(subject, other).run())["already_there"]
+
+
+def test_nothing_of_a_claim_is_left(subject: Subject, run: Any, target: tuple[Subject, Any]) -> None:
+    run(fill_store(subject))
+    other, wait = target
+    wait(migration(subject, other).run())
+    for tenant in ("", *wait(other.store.tenants())):
+        assert wait(other.store.records(tenant, MIGRATION)) == []
+
+
+def test_one_that_was_overtaken_takes_no_further_tenant(target: tuple[Subject, Any]) -> None:
+    other, wait = target
+    first, last = Claim(other.store), Claim(other.store)
+    wait(first.begin({}))
+    wait(first.take("local"))
+    wait(last.begin({}))
+    with pytest.raises(Conflict, match="another process"):
+        wait(first.take("other"))
+    assert wait(other.store.record("other", MIGRATION, OWNER)) is None
+    wait(last.take("other"))
+    wait(last.transact("other", lambda tx: None))
+    wait(last.take("local"))
+    with pytest.raises(Conflict, match="another process"):
+        wait(first.transact("local", lambda tx: None))
