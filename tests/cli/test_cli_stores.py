@@ -305,7 +305,8 @@ def test_a_backup_that_is_restored_is_older_than_the_copies_until_they_are_resyn
     cli("update", changed, "--metadata", "cup=blue")
     restored = cli("restore", str(tmp_path / "backup.db"), "--force")
     assert "the other stores have what was there before; `commonplace stores resync NAME`" in restored.err
-    done = cli("stores", "resync", "spare", "--json").json
+    assert "with --yes deletes what was written after the backup, which only they have now" in restored.err
+    done = cli("stores", "resync", "spare", "--yes", "--json").json
     assert (done["equal"], done["sent"], done["deleted"], done["copies"]) == (True, 1, 1, 2)
 
 
@@ -600,11 +601,26 @@ def test_nobody_is_asked_who_said_yes(cli: Any, two: Path, older: str) -> None:
     assert copied(two) == {"Alice drinks tea"}
 
 
-@pytest.mark.parametrize("args", [["--yes"], []])
-def test_a_script_is_told_of_what_the_first_store_never_had(cli: Any, two: Path, older: str, args: list[str]) -> None:
+@pytest.mark.parametrize("args", [[], ["--json"]])
+def test_a_script_deletes_nothing_that_the_first_store_never_had(
+    cli: Any, two: Path, older: str, args: list[str]
+) -> None:
     said = cli("stores", "resync", "spare", *args)
+    assert said.code == 2
+    if args:
+        assert [each["id"] for each in said.json["unknown"]] == [older]
+        assert said.json["equal"] is False
+    else:
+        assert f"1 memory that the first store never had: {older} of agent" in said.out
+        assert "they are nowhere else, --yes deletes them" in said.out
+    assert copied(two) == {"Alice drinks tea", "written later"}
+
+
+def test_a_script_that_says_yes_is_told_what_the_first_store_never_had(cli: Any, two: Path, older: str) -> None:
+    said = cli("stores", "resync", "spare", "--yes")
     assert said.code == 0
     assert "lost 1 memory, 1 of which the first store never had; both have the same 1" in said.out
+    assert copied(two) == {"Alice drinks tea"}
 
 
 def test_nobody_is_asked_about_what_was_erased(cli: Any, data: Path, two: Path, monkeypatch: Any) -> None:

@@ -55,5 +55,8 @@ def restore(
         return Answer(done, f"the backup is whole ({held}); {what} {done['database']}; nothing was changed")
     remarks = [f"what was there is kept as {done['kept']} until the next erasure or compact"] if "kept" in done else []
     if configured.replica_urls:
-        remarks.append("the other stores have what was there before; `commonplace stores resync NAME` makes each equal")
+        remarks.append(
+            "the other stores have what was there before; `commonplace stores resync NAME` makes each equal, and with "
+            "--yes deletes what was written after the backup, which only they have now"
+        )
     return Answer(done, f"restored {done['database']} ({held})", remarks)

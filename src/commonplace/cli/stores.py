@@ -32,8 +32,9 @@ def stores(
 ) -> Answer:
     """List the stores and what waits for each, make one equal to the first, or drop what waits.
 
-    A server that runs on the data directory is asked for its own. `resync` asks before it deletes what the first store
-    never had. `discard` is for a store that is configured no more: it is never told what waited for it.
+    A server that runs on the data directory is asked for its own. `resync` leaves what the first store never had,
+    unless somebody at a terminal, or --yes, says that it is to go. `discard` is for a store that is configured no more:
+    it is never told what waited for it.
 
     \b
     Example:
@@ -77,12 +78,12 @@ def _list(run: Session) -> Answer:
 
 
 def _resync(run: Session, name: str, dry_run: bool, yes: bool) -> Answer:
-    asks = run.interactive and not yes and not dry_run
-    done = _run_resync(run, name, dry_run=dry_run, keep_unknown=asks)
+    # Whoever runs this by the clock may do so where the first store has just been lost.
+    done = _run_resync(run, name, dry_run=dry_run, keep_unknown=not (yes or dry_run))
     if dry_run:
         return Answer(done, _dry_run_summary(done))
-    kept = asks and bool(done.get("unknown"))
-    if kept and ask(f"{name} has {_unknown(done)}. {_ONLY_COPIES}. Delete them?"):
+    kept = not yes and bool(done.get("unknown"))
+    if kept and run.interactive and ask(f"{name} has {_unknown(done)}; {_ONLY_COPIES}. Delete them?"):
         before, done = done, _run_resync(run, name, dry_run=False, keep_unknown=False)
         done |= {count: before[count] + done[count] for count in ("sent", "deleted")}
         kept = False
@@ -90,7 +91,7 @@ def _resync(run: Session, name: str, dry_run: bool, yes: bool) -> Answer:
     return Answer(done, said, exit_code=exit_code)
 
 
-_ONLY_COPIES = "Where the first store was lost or is older, they are nowhere else"
+_ONLY_COPIES = "where the first store was lost or is older, they are nowhere else"
 
 
 def _summary(done: Document, *, kept: bool) -> tuple[str, int]:
@@ -105,7 +106,7 @@ def _summary(done: Document, *, kept: bool) -> tuple[str, int]:
             "" if done["all_tenants"] else "; it cannot say whether it has tenants that the first store does not have"
         )
         return said, 0
-    left = [f"{_unknown(done)}, which were left"] if kept else []
+    left = [f"{_unknown(done)}, which were left; {_ONLY_COPIES}, --yes deletes them"] if kept else []
     if unreadable := done.get("unreadable"):
         left.append(f"{_unreadable(unreadable)}, so they were left; delete them there, and repeat it")
     if errors := done.get("errors"):
