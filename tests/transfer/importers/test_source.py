@@ -111,6 +111,30 @@ def test_an_archive_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         _ = Source(path).members
 
 
+def _zip(path: Path, *notes: tuple[str, str]) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in notes:
+            archive.writestr(name, text)
+    return path
+
+
+def test_an_archive_is_opened_once(tmp_path: Path) -> None:
+    """With each opening its whole directory would be read; and so one that is replaced meanwhile is read as it was."""
+    source = Source(_zip(tmp_path / "z.zip", ("a.md", "Alice drinks tea"), ("b.md", "Bob drinks milk")))
+    first = next(read := importer("markdown").read(source))
+    _zip(tmp_path / "new.zip", ("a.md", "another")).replace(tmp_path / "z.zip")
+    assert [item.draft.content for item in (first, *read)] == ["Alice drinks tea", "Bob drinks milk"]
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_name_that_an_archive_has_twice_is_said(tmp_path: Path) -> None:
+    """Only the last can be read: the other would be left out without a word."""
+    source = Source(_zip(tmp_path / "z.zip", ("a.md", "Alice drinks tea"), ("a.md", "Bob drinks milk")))
+    assert source.members == ["a.md"]
+    (said,) = source.unreadable
+    assert str(said) == "a.md: is in the archive 2 times, and only the last can be read; pack it again"
+
+
 @pytest.mark.parametrize("name", ["chatgpt", "claude", "amp"])
 def test_what_is_read_to_its_end_is_read_whole(name: str, tmp_path: Path) -> None:
     source = Source(EVERY[name][0](tmp_path))

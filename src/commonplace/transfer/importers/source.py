@@ -7,6 +7,7 @@ import os
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -71,7 +72,7 @@ class Source:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.position = 0
-        self.unreadable: list[Broken] = []  # what of a folder could not be looked at, known once its members are
+        self.unreadable: list[Broken] = []  # what of it could not be looked at, known once its members are
         self._unread: set[str] = set()
         self._fields: dict[str, dict[str, None]] = {}  # the first names of those that are not read
         self._more: set[str] = set()  # of what there are others
@@ -91,8 +92,12 @@ class Source:
     def members(self) -> list[str]:
         """The files in it, by their paths; of a file its own name."""
         if self.is_zip:
-            with self._archive() as archive:
-                return sorted(name for name in archive.namelist() if name and not name.endswith("/"))
+            counts = Counter(name for name in self._archive.namelist() if name and not name.endswith("/"))
+            for name, count in counts.items():
+                if count > 1:
+                    why = f"is in the archive {count} times, and only the last can be read; pack it again"
+                    self.unreadable.append(Broken(label(name), why))
+            return sorted(counts)
         if self.path.is_dir():
             return sorted(self._walk())
         return [self.path.name]
@@ -100,8 +105,7 @@ class Source:
     @cached_property
     def size(self) -> int:
         if self.is_zip:
-            with self._archive() as archive:
-                return sum(info.file_size for info in archive.infolist() if info.filename not in self._unread)
+            return sum(info.file_size for info in self._archive.infolist() if info.filename not in self._unread)
         if self.path.is_dir():
             return sum(map(self._size_of, set(self.members).difference(self._unread)))
         return self.path.stat().st_size
@@ -116,8 +120,7 @@ class Source:
         """When a file was last written, in ms; None of one that is gone by now, or of which an archive does not say."""
         try:
             if self.is_zip:  # whose own time is that of the download
-                with self._archive() as archive:
-                    said = archive.getinfo(member).date_time
+                said = self._archive.getinfo(member).date_time
                 return None if said == _NO_DATE else int(datetime(*said, tzinfo=UTC).timestamp()) * 1000
             return round((self.path / member if self.path.is_dir() else self.path).stat().st_mtime * 1000)
         except (OSError, ValueError):  # the latter of a date that is none
@@ -168,15 +171,16 @@ class Source:
             with opened:
                 yield _text(_CountingFile(opened, self, member))
             return
-        with self._archive() as archive:
-            try:
-                packed = archive.open(member)
-            except (*_DAMAGES, KeyError) as error:
-                raise _damaged(member, error) from error
-            with packed:
-                yield _text(_CountingFile(packed, self, member))
+        try:
+            packed = self._archive.open(member)
+        except (*_DAMAGES, KeyError) as error:
+            raise _damaged(member, error) from error
+        with packed:
+            yield _text(_CountingFile(packed, self, member))
 
+    @cached_property
     def _archive(self) -> zipfile.ZipFile:
+        """Kept open until nobody has this source any more: with each opening all that it lists would be read again."""
         try:
             return zipfile.ZipFile(self.path)
         except _DAMAGES as error:
