@@ -30,6 +30,7 @@ class ReadScenarios(Contract):
         """A small agent beside one a hundred times larger, and three memories of one user among hundreds."""
         await s.remember_all([Draft("large", "semantic", f"the harbour report number {i}") for i in range(500)])
         small = await s.remember_all([Draft("small", "semantic", f"a remark on boats, {i}") for i in range(5)])
+        assert await s.recall("harbour report", "large")  # an index that is filled by searches has it from here on
         assert {m.id for m in await s.recall("harbour report", "small")} == set(small)
         users = [Draft("busy", "semantic", f"the harbour report {i}", user_id="bob") for i in range(400)]
         users[7::150] = [replace(d, user_id="alice", content="a remark on boats") for d in users[7::150]]
