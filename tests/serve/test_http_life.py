@@ -29,7 +29,9 @@ def remember(server: ServerProcess, content: str, **more: Any) -> Answer:
 def test_what_is_in_flight_is_finished(tmp_path: Path, number: int) -> None:
     answers: list[Answer] = []
     with run_server(tmp_path) as server:
-        batch = {"items": [{"agent_id": "life", "type": "semantic", "content": f"fact {i}"} for i in range(1000)]}
+        # Long ones: short ones are written while uvicorn still waits for whoever is about to hang up.
+        texts = [f"fact {i} " + "Alice and Bob walk by the harbour " * 60 for i in range(1000)]
+        batch = {"items": [{"agent_id": "life", "type": "semantic", "content": text} for text in texts]}
         arrived = threading.Thread(target=lambda: answers.append(server.post("/v0/remember/batch", batch)))
         arrived.start()
         while _in_flight(server) < 2 and arrived.is_alive():  # the batch, and the request that asks
