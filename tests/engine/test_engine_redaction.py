@@ -22,7 +22,7 @@ from commonplace.engine import BatchItem, Engine
 from commonplace.engine.core import Settings
 from commonplace.engine.governance.decisions import Decision
 from commonplace.engine.redaction import Secrets
-from commonplace.engine.types import Draft, Forget, Merge, Query, Receipt
+from commonplace.engine.types import Draft, Forget, Merge, Query, Receipt, Update
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import WHO, FakeClock, Subject
@@ -143,6 +143,27 @@ def test_an_edited_approval_cannot_bring_a_secret_in(subject: Subject, run: Any)
     edited = {"agent_id": "agent", "type": "semantic", "content": f"better: {KEY}"}
     decided = run(Memorywire(subject.engine, WHO).decide(review["id"], True, "alice", request=edited))
     assert decided["request"]["content"] == f"better: {GONE}"
+    assert KEY not in all_stored_text(subject, run)
+
+
+@pytest.mark.parametrize("operation", ["update", "forget", "merge"])
+def test_no_edited_review_brings_a_secret_in(operation: str, subject: Subject, run: Any) -> None:
+    engine, dialect = subject.engine, Memorywire(subject.engine, WHO)
+    one, two = (run(subject.remember(text, "agent")) for text in ("Alice drinks tea", "Alice drinks green tea"))
+    edited: dict[str, Any] = {"agent_id": "agent"}
+    match operation:
+        case "update":
+            run(engine.update(WHO, Update("agent", one, content="Alice drinks milk", approval_required=True)))
+            edited |= {"content": f"better: {KEY}"}
+        case "forget":
+            run(engine.forget(WHO, Forget("agent", [one], approval_required=True)))
+            edited |= {"ids": [one], "reason": f"it quoted {KEY}"}
+        case "merge":
+            run(engine.merge(WHO, Merge("agent", one, [two], approval_required=True)))
+            edited |= {"canonical": one, "duplicates": [two], "reasoning": f"both say {KEY}"}
+    (review,) = run(engine.reviews.list(WHO))
+    decided = run(dialect.decide(review["id"], True, "alice", request=edited))
+    assert decided["decision"]["approved"]
     assert KEY not in all_stored_text(subject, run)
 
 

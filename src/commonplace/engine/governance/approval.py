@@ -142,8 +142,7 @@ async def _approve_forget(
             tx, core, author, value["agent_id"], memories, hard=request.hard_delete, reason=request.reason,
             unchanged=unchanged,
         )  # fmt: skip
-        waiting = not request.ids
-        done += erase.erase_drafts(tx, core, author, value["agent_id"], drafts, reason=request.reason, waiting=waiting)
+        done += erase.erase_drafts(tx, core, author, value["agent_id"], drafts, reason=request.reason)
         result.ids = done
         return ReviewOutcome(shown(kept), result)
 

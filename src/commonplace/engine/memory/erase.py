@@ -102,19 +102,12 @@ async def staged_drafts(core: Core, who: Principal, reach: Reach) -> list[Memory
 
 
 def erase_drafts(
-    tx: Transaction,
-    core: Core,
-    who: Principal,
-    agent_id: str,
-    ids: Sequence[str],
-    *,
-    reason: str | None = None,
-    waiting: bool = False,
+    tx: Transaction, core: Core, who: Principal, agent_id: str, ids: Sequence[str], *, reason: str | None = None
 ) -> list[str]:
-    """Take staged writes out of the reviews that quote them: those turned down or expired, and with `waiting` those
-    that still wait, which are turned down by it."""
+    """Take staged writes out of the reviews that quote them. Those that still wait are turned down by it; what was
+    approved meanwhile is left."""
     done = []
-    statuses = ("rejected", "expired", "pending") if waiting else ("rejected", "expired")
+    statuses = ("rejected", "expired", "pending")
     for id in ids:
         quoted = [r for r in tx.records_about(id) if r.kind == REVIEW and r.value.get("memory_id") == id]
         if not any(r.value["status"] in statuses and r.value["agent_id"] == agent_id for r in quoted):

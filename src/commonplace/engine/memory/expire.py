@@ -211,7 +211,7 @@ async def sweep(core: Core, who: Principal) -> int:
     for agent, ids in found.drafts.items():
         done = await core.transact(
             who.tenant,
-            lambda tx, agent=agent, ids=ids: erase_drafts(tx, core, who, agent, ids, waiting=True),  # type: ignore[misc]
+            lambda tx, agent=agent, ids=ids: erase_drafts(tx, core, who, agent, ids),  # type: ignore[misc]
         )
         erased += len(done)
         found.settled += [found.promises[id] for id in done if id in found.promises]

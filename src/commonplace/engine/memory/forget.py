@@ -201,7 +201,7 @@ async def _forget_drafts(
     for agent, ids in drafts.items():
 
         def work(tx: Transaction, batch: Sequence[str], agent: str = agent) -> list[str]:
-            return erase_drafts(tx, core, who, agent, batch, reason=request.reason, waiting=not request.ids)
+            return erase_drafts(tx, core, who, agent, batch, reason=request.reason)
 
         done, why = await core.transact_in_chunks(who.tenant, ids, CHUNK, work, begun=bool(result.ids))
         result.ids += done
