@@ -520,6 +520,29 @@ def test_a_server_on_the_data_directory_is_asked_for_its_stores(cli: Any, data: 
     assert "server" not in cli("stores", "--json").json
 
 
+def test_a_server_that_has_another_first_store_is_not_asked_for_the_one_that_is_named(
+    cli: Any, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would say of that one's copies that all is well, and its page has nothing of what waits for approval there."""
+    ours = f"sqlite://{tmp_path}/notes.db"
+    with run_server(data) as server:
+        assert cli("stores", "--json").json["server"] == server.url
+        assert server.url in cli("remember", "Alice drinks tea", "--approval").out
+        monkeypatch.setenv("COMMONPLACE_STORES", f"{ours} memorywire+http://127.0.0.1:9?name=other")
+        assert server.url not in cli("remember", "Bob has a dog", "--approval").out
+        cli("remember", "Bob has a cat")
+        found = cli("stores", "--json").json
+        assert "server" not in found
+        assert [(each["name"], each["waiting"]) for each in found["stores"]] == [("sqlite", 0), ("other", 1)]
+        monkeypatch.delenv("COMMONPLACE_STORES")
+        assert cli("stores", "--json").json["server"] == server.url, "where none is named it is the server's"
+    with run_server(data, COMMONPLACE_STORES=ours) as server:
+        assert cli("stores", "--json").json["server"] == server.url
+        monkeypatch.setenv("COMMONPLACE_STORE", f"sqlite://{tmp_path}/../{tmp_path.name}/notes.db")
+        assert cli("stores", "--json").json["server"] == server.url
+        assert server.url in cli("remember", "Bob has a hen", "--approval").out
+
+
 def test_what_another_server_has_and_cannot_be_read_is_named(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     named = [{"tenant": "local", "agent_id": "default", "id": f"theirs-{n}"} for n in range(12)]
     done = {"store": "other", "equal": False, "sent": 0, "deleted": 0, "memories": 1, "copies": 13, "hash": "a"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 from typing import Any
 
@@ -10,6 +11,9 @@ from conftest import TokenServer
 from page_browser import Visitor, text_of
 from server_process import ServerProcess, cli, command, environment, run_server
 from staged_answers import AGENT, prepare, staged_answers
+
+from commonplace.config import Config
+from commonplace.serve.shared_embedder import open_session_engine
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +48,19 @@ def test_a_command_tells_a_person(server: tuple[ServerProcess, list[str]]) -> No
 
 def test_without_a_server_nothing_is_promised(tmp_path: Any) -> None:
     assert cli(tmp_path, "remember", "x", "--approval")["approval_url"] is None
+
+
+def test_a_server_on_another_store_is_promised_to_no_session(tmp_path: Any) -> None:
+    """Its page would say that there is no such review."""
+
+    async def promised(store: str) -> str:
+        engine = await open_session_engine(Config(data=tmp_path, store=store, stores=(store,), embedder="hashing"))
+        await engine.close()
+        return engine._core.settings.review_url
+
+    with run_server(tmp_path) as server:
+        assert asyncio.run(promised(f"sqlite://{tmp_path}/commonplace.db")).startswith(server.url)
+        assert asyncio.run(promised(f"sqlite://{tmp_path}/other.db")) == ""
 
 
 def test_a_public_address_is_what_people_are_given(tmp_path: Any) -> None:

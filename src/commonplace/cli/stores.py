@@ -61,7 +61,7 @@ def stores(
 
 
 def _list(run: Session) -> Answer:
-    server = None if run.stores else _server(run)
+    server = None if run.stores else _server_to_ask(run)
     if server is None:
         return _listed(run(run.memory.stores()))
     try:
@@ -188,6 +188,14 @@ def _lost(found: Document) -> str:
     if not found["deletions"]:
         return lost + "no deletion is among them"
     return lost + f"{plural(found['deletions'], 'deletion')} among them, so it may keep what was erased or forgotten"
+
+
+def _server_to_ask(run: Session) -> RunningServer | None:
+    """Where none is named, the store that the server was given is meant; else one that has the store that is."""
+    from commonplace import config
+
+    server, named = _server(run), config.load(data=run.data)
+    return server if server is not None and (named.store is None or server.has_store_of(named)) else None
 
 
 def _server(run: Session) -> RunningServer | None:

@@ -22,7 +22,7 @@ from commonplace.serve.context import AppContext, open_context
 from commonplace.serve.mcp import http as mcp_http
 from commonplace.serve.page import PAGE
 from commonplace.serve.protocols import http_protocols
-from commonplace.serve.shared_embedder import Advertisement
+from commonplace.serve.shared_embedder import Advertisement, advertisement_of
 from commonplace.serve.system_routes import system_protocol
 from commonplace.serve.tls import certificate_hash, check_certificate
 from commonplace.serve.webhook import Webhook
@@ -101,7 +101,7 @@ async def serve(config: Config, announce: Announce) -> None:
         settings = Settings(review_url=config.review_url(_reachable(url)), embeds_behind=True)
         engine = await open_engine(config, settings=settings)
         try:
-            advertisement = Advertisement(config.data, certificate_hash(config))
+            advertisement = advertisement_of(config, certificate_hash(config))
             context = await server_context(config, engine, advertisement.token)
             context.tracer, end_traces = telemetry.open_tracer(config.traces, engine.store_name)
             server = _server(context, advertisement)

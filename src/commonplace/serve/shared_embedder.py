@@ -24,7 +24,8 @@ from commonplace.config import Config
 from commonplace.embedders.base import Embedder, Encoding, TokenEmbedder, Unloadable, Vectors
 from commonplace.embedders.registry import open_embedder
 from commonplace.engine import Engine, Settings
-from commonplace.engine_factory import open_engine
+from commonplace.engine_factory import open_engine, store_address
+from commonplace.stores.urls import parse_store_url
 
 if TYPE_CHECKING:
     import http.client
@@ -55,14 +56,19 @@ class RunningServer:
     url: str
     token: str
     certificate: str = ""  # the SHA-256 of the one it shows; "" where it speaks plain HTTP
+    store: str = ""  # a hash of where its first store is
+
+    def has_store_of(self, config: Config) -> bool:
+        """Whether both have the same first store: a data directory may have a server that was given another."""
+        return self.store == _store_of(config)
 
 
 class Advertisement:
     """The server's side: published until it is withdrawn, or the process ends."""
 
-    def __init__(self, folder: Path, certificate: str = "") -> None:
+    def __init__(self, folder: Path, certificate: str = "", store: str = "") -> None:
         self._path = folder / FILE
-        self._certificate = certificate
+        self._certificate, self._store = certificate, store
         self.token = secrets.token_urlsafe(32)
         self._fd: int | None = None
 
@@ -84,7 +90,7 @@ class Advertisement:
                 return self.publish(url)
             os.ftruncate(fd, 0)  # first of all: what a server that was killed left is held now, and would be believed
             os.fchmod(fd, 0o600)
-            document = {"url": url, "token": self.token, "certificate": self._certificate}
+            document = {"url": url, "token": self.token, "certificate": self._certificate, "store": self._store}
             os.write(fd, json.dumps(document).encode())
         except OSError:  # another server on the same data shares its own already, or the disk is full
             os.close(fd)
@@ -100,6 +106,14 @@ class Advertisement:
             os.close(fd)
 
 
+def advertisement_of(config: Config, certificate: str) -> Advertisement:
+    return Advertisement(config.data, certificate, _store_of(config))
+
+
+def _store_of(config: Config) -> str:
+    return store_address(parse_store_url(config.store_url))
+
+
 def running_server(folder: Path) -> RunningServer | None:
     """The server that shares its embedder on this data directory now."""
     if fcntl is None:
@@ -112,7 +126,8 @@ def running_server(folder: Path) -> RunningServer | None:
         if not _is_own(fd) or not _is_locked(fd):
             return None
         document: Any = json.loads(os.read(fd, 4096))
-        return RunningServer(document["url"], document["token"], document.get("certificate", ""))
+        told = (document.get(name, "") for name in ("certificate", "store"))
+        return RunningServer(document["url"], document["token"], *told)
     except (OSError, ValueError, KeyError, TypeError):
         return None
     finally:
@@ -304,6 +319,6 @@ async def open_session_engine(config: Config) -> Engine:
     would cost each session some 100 MB."""
     own = open_shared_embedder(config)
     server = running_server(config.data)
-    review_url = config.review_url(server.url if server is not None else "")
+    review_url = config.review_url(server.url if server is not None and server.has_store_of(config) else "")
     settings = Settings(review_url=review_url, embeds_behind=True)
     return await open_engine(config, embedder=own, settings=settings)

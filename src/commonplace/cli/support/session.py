@@ -74,7 +74,7 @@ class Session:
             data=data,
             stores=self.stores or None,
             embedder=open_shared_embedder(config),
-            server_url=server.url,
+            server_url=server.url if server.has_store_of(config) else None,
         )
 
     @cached_property
