@@ -135,6 +135,22 @@ def test_one_that_is_down_is_told_by_whoever_looks(cli: Any, data: Path, monkeyp
     assert (looked.code, check["ok"], "could not be reached" in check["detail"]) == (2, False, True)
 
 
+def test_a_status_says_what_waits_for_a_store_and_also_for_one_that_is_left_out(
+    cli: Any, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An erasure among them goes nowhere as long as nobody knows of it."""
+    monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db memorywire+http://127.0.0.1:9?name=other")
+    id = cli("remember", "Alice drinks tea", "--json").json["id"]
+    cli("remember", "Bob drinks milk")
+    assert "2 changes for the store other wait; `commonplace stores` says why" in cli("status").err
+    monkeypatch.delenv("COMMONPLACE_STORES")
+    assert "2 changes for the store other wait; `commonplace stores` says why" in cli("status").err
+    assert cli("status", "--json").json["stores"][1]["waiting"] == 2
+    cli("forget", id, "--hard", "--yes")
+    cli("stores", "discard", "other", "--yes")
+    assert "wait" not in cli("status").err
+
+
 def test_what_a_store_did_not_take_is_told_by_the_doctor(cli: Any, data: Path, two: Path) -> None:
     cli("remember", "Alice drinks tea")
     (check,) = [c for c in cli("doctor", "--json").json["checks"] if c["check"] == "store spare"]

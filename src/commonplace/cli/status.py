@@ -85,6 +85,10 @@ def _needed(found: Document) -> list[str]:
         since = f" since {moment(unwritten['failing_since'])}"
         waiting = plural(unwritten["waiting"], "recall")
         said.append(f"{waiting} cannot be written to the ledger{since}, and is tried again: {unwritten['error']}")
+    for store in found.get("stores", ()):
+        if store["waiting"] and (store["failing"] or store["status"] == "down"):  # else it is being delivered
+            waits = f"{plural(store['waiting'], 'change')} for the store {store['name']} "
+            said.append(waits + f"{'waits' if store['waiting'] == 1 else 'wait'}; `commonplace stores` says why")
     if found.get("suggestion"):
         said.append(found["suggestion"])
     return said

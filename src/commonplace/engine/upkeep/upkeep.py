@@ -28,6 +28,7 @@ from commonplace.engine.lifecycle.scheduler import LIFECYCLE
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.passages import passages
 from commonplace.engine.memory.read import count_shown
+from commonplace.engine.outbox.store_names import known_names
 from commonplace.engine.outbox.stores import Stores
 from commonplace.engine.recall.languages import language
 from commonplace.engine.recall.recall_log import RecallLog
@@ -107,7 +108,7 @@ class Upkeep:
                     f"{waits} found by keywords until then; a running server makes them, or `commonplace reindex`"
                 )
         found |= await self._second_status(found["note"])
-        if core.outbox.replicas:
+        if core.outbox.replicas or await known_names(core.primary):  # something may wait for one that is left out
             if RANK[who.role] >= RANK["reviewer"]:
                 found["stores"] = await self._stores.list(who)  # which also asks each how it is
             found["note"] = "; ".join(filter(None, (found["note"], *self._stores.failing(who)))) or None
