@@ -174,8 +174,15 @@ def store_address(url: StoreUrl) -> str:
 
 
 def _wanted_name(url: StoreUrl) -> WantedName:
-    former = store_key(url.url) if database_file(url.url) is not None else ""
-    return WantedName(store_address(url), _kind(url), url.name, former)
+    if (file := database_file(url.url)) is None:
+        return WantedName(store_address(url), _kind(url), url.name)
+    return WantedName(store_address(url), _kind(url), url.name, store_key(url.url), begins=_is_begun(file))
+
+
+def _is_begun(file: Path) -> bool:
+    """Whether opening the store begins a file: where none is, and one can be."""
+    above = next((folder for folder in file.absolute().parents if folder.exists()), file)
+    return not file.exists() and above.is_dir() and os.access(above, os.W_OK)
 
 
 def _kind(url: StoreUrl) -> str:

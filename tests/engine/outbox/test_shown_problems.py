@@ -65,11 +65,11 @@ def test_operators_get_the_sentence_and_others_the_kind(sentence: str) -> None:
     assert shown_problem(Principal("Dan", "local", "admin", ("his",)), sentence) == SAID[sentence]
 
 
-@pytest.mark.parametrize("notice", ["discarded", "waited_for_another", "incomplete", LEFT_OUT])
+@pytest.mark.parametrize("notice", ["discarded", "waited_for_another", "incomplete", "begun_anew", LEFT_OUT])
 @run
 async def test_that_a_store_is_to_be_resynced_is_no_secret(notice: str) -> None:
     async with house() as h:
-        held = Record(STORE_NAME, "copy", {notice: True})
+        held = Record(STORE_NAME, "copy", {"incomplete": notice} if notice == "begun_anew" else {notice: True})
         tenant, record = (
             ("local", Record(LEFT_OUT, STORES, {"copy": {"since": 1}})) if notice == LEFT_OUT else (SYSTEM, held)
         )

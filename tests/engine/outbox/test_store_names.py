@@ -345,6 +345,37 @@ async def test_what_waits_under_two_names_of_a_store_is_told_as_either_has_it() 
     assert record.value["doubt"] == now + 500
 
 
+@pytest.mark.parametrize("more", [0, 1], ids=["the last memory", "one of two"])
+@run
+async def test_a_copy_whose_file_is_gone_is_begun_anew_and_said_to_lack_what_it_had(tmp_path: Path, more: int) -> None:
+    """Such as one on a disk that is not mounted: the erasure was delivered to the new file, and nothing showed it."""
+    clock = FakeClock()
+    engine = await _open(tmp_path, clock, "b.db")
+    id = (await engine.remember(WHO, Draft("agent", "semantic", "PINCODE-ZEBRA opens the safe"))).id
+    for _ in range(more):
+        await engine.remember(WHO, Draft("agent", "semantic", "Bob likes tea"))
+    await engine.close()
+    (tmp_path / "b.db").rename(tmp_path / "b.away")
+    for opened in range(2):
+        engine = await _open(tmp_path, clock, "b.db")
+        said = (await engine.stores.list(WHO))[1].get("last_error", "")
+        assert "its file was not there, and was begun anew" in said
+        assert "run `commonplace stores resync sqlite-2`" in said
+        assert not (await engine.stores.examine())[0].ok
+        if not opened:
+            await engine.forget(WHO, Forget("agent", [id], hard_delete=True))
+        await engine.close()
+    for beside in tmp_path.glob("b.db*"):
+        beside.unlink()
+    (tmp_path / "b.away").rename(tmp_path / "b.db")
+    engine = await _open(tmp_path, clock, "b.db")
+    assert "may have copies of what was erased" in (await engine.stores.list(WHO))[1].get("last_error", "")
+    assert (await engine.stores.resync(WHO, "sqlite-2"))["equal"]
+    assert "last_error" not in (await engine.stores.list(WHO))[1]
+    await engine.close()
+    assert _with_the_text(tmp_path) == []
+
+
 @pytest.mark.parametrize("after", ["b/b.db", "b/b.db?name=spare"])
 @run
 async def test_what_a_process_records_under_a_name_that_another_has_changed_reaches_the_store(

@@ -32,6 +32,7 @@ _RENAMED = "renamed"  # when it was
 _WAITED_FOR_ANOTHER, _DISCARDED, _INCOMPLETE = "waited_for_another", "discarded", "incomplete"
 _UNTIL_EQUAL = frozenset({_WAITED_FOR_ANOTHER, _DISCARDED})
 _ALL_NOTICES = _UNTIL_EQUAL | {_INCOMPLETE}
+_BEGUN_ANEW = "begun_anew"  # what `_INCOMPLETE` says of one that had been attached before
 
 
 @dataclass(slots=True, frozen=True)
@@ -40,6 +41,7 @@ class WantedName:
     kind: str  # from which a name is made
     given: str | None = None  # by the operator
     former: str = ""  # the hash that earlier versions remembered of the same address
+    begins: bool = False  # its file is not there, and is begun when the store is opened
 
 
 def unused_name(name: str, names: AbstractSet[str]) -> str:
@@ -103,6 +105,8 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName], clock: Cl
         waiting = {name for name in known if await _waits(primary, name)}
         names = choose_names(wanted, primary.name, known, waiting)
     former = former_names(wanted, names, known)
+    addresses = {*known.values()}
+    begun_anew = {name for name, each in zip(names, wanted, strict=True) if each.begins and each.address in addresses}
     is_filled = not is_known and await _has_memories(primary)
 
     def remember(tx: Transaction) -> str | None:
@@ -113,7 +117,7 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName], clock: Cl
                 return name
         for name, each in zip(names, wanted, strict=True):
             is_other = known.get(name, "") != each.address
-            if is_other or _RENAMED in records.get(name, {}):
+            if is_other or name in begun_anew or _RENAMED in records.get(name, {}):
                 record = tx.record(STORE_NAME, name)
                 before: Mapping[str, Any] = {} if record is None else record.value
                 value: dict[str, Any] = {"address": each.address, "at": tx.now}
@@ -121,7 +125,9 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName], clock: Cl
                     value = {key: held for key, held in before.items() if key != _RENAMED} | {"address": each.address}
                 elif _may_lack(before, is_waiting=name in waiting):  # only of a name that the operator gave
                     value[_WAITED_FOR_ANOTHER] = True
-                if is_filled and name not in former.values():
+                if name in begun_anew:  # whatever is here: it may have copies of what is erased from now on
+                    value |= {_INCOMPLETE: _BEGUN_ANEW, "at": tx.now}
+                elif is_filled and name not in former.values():
                     value[_INCOMPLETE] = True
                 tx.put_record(Record(STORE_NAME, name, value))
         for old, new in former.items():
@@ -135,6 +141,7 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName], clock: Cl
         # Last: whoever is killed before it begins again. Nobody waits for the write lock to note nothing.
         if (
             not is_known
+            or begun_anew
             or any(_RENAMED in records.get(name, {}) for name in names)
             or any(_is_to_be_noted(records[old], now) for old in former)
         ):
@@ -269,7 +276,12 @@ async def resync_advice(primary: Primary, name: str) -> str | None:
             "still have copies of what was erased: attach that one under a name of its own and resync it; "
             f"{resync} then ends this notice, or at once where the same store has moved"
         )
-    if held.get(_INCOMPLETE):
+    if held.get(_INCOMPLETE) == _BEGUN_ANEW:
+        said.append(
+            "its file was not there, and was begun anew: it lacks what it had, and the one before may have copies "
+            f"of what was erased: put that back if it is somewhere; then run {resync}"
+        )
+    elif held.get(_INCOMPLETE):
         said.append(f"never resynced: memories from before it was attached are not there; run {resync}")
     if await _left_out_in(primary, name):
         said.append(
