@@ -30,7 +30,7 @@ from commonplace.engine.outbox.store_names import (
 )
 from commonplace.judges.base import open_judge
 from commonplace.stores.base import Primary, StoreSettings
-from commonplace.stores.same_store import is_database, require_different
+from commonplace.stores.same_store import is_database, products_folder, require_different
 from commonplace.stores.url_checks import require_urls
 from commonplace.stores.urls import (
     STORE_NAME_RULE,
@@ -97,7 +97,7 @@ async def open_engine(
                     ),
                 )
         own = StoreSettings(config.index_mb, config.data, chosen.embed if chosen else None, config.routing.timeout)
-        names = await assign_names(primary, [*map(_wanted_name, copies)], clock)
+        names = await assign_names(primary, [wanted_name(copy, config.data) for copy in copies], clock)
         replicas = attachments(primary.name, names, copies, others, clock, own)
         await remember_objects(primary, [each.name for each in replicas[len(names) :]])
         engine = await Engine.open(primary, chosen, clock=clock, settings=settings, replicas=replicas)
@@ -173,16 +173,24 @@ def store_address(url: StoreUrl) -> str:
     return store_key(f"{_kind(url)}://{login.partition(':')[0]}@{place}?{urlencode(sorted(settings))}")
 
 
-def _wanted_name(url: StoreUrl) -> WantedName:
-    if (file := database_file(url.url)) is None:
-        return WantedName(store_address(url), _kind(url), url.name)
-    return WantedName(store_address(url), _kind(url), url.name, store_key(url.url), begins=_is_begun(file))
+def wanted_name(url: StoreUrl, folder: Path) -> WantedName:
+    former = store_key(url.url) if database_file(url.url) is not None else ""
+    return WantedName(store_address(url), _kind(url), url.name, former, _is_begun(url.url, folder))
 
 
-def _is_begun(file: Path) -> bool:
-    """Whether opening the store begins a file: where none is, and one can be."""
-    above = next((folder for folder in file.absolute().parents if folder.exists()), file)
-    return not file.exists() and above.is_dir() and os.access(above, os.W_OK)
+def _is_begun(url: str, folder: Path) -> bool:
+    """Whether opening a store begins the file or the folder that it keeps everything in: none is there, and can be."""
+    try:
+        if (place := database_file(url)) is not None:
+            is_there = place.exists()
+        elif (place := products_folder(url, folder)) is not None:
+            is_there = place.exists() and any(place.iterdir())
+        else:
+            return False
+        above = next((each for each in (place, *place.absolute().parents) if each.exists()), place)
+        return not is_there and above.is_dir() and os.access(above, os.W_OK)
+    except OSError:  # opening it says why
+        return False
 
 
 def _kind(url: StoreUrl) -> str:

@@ -61,6 +61,12 @@ def is_database(url: str) -> bool:
     return url.partition("://")[0] in (*DATABASE_SCHEMES, MEM0_IN_DATABASE)
 
 
+def products_folder(url: str, folder: Path) -> Path | None:
+    """The folder that a product in this process keeps everything in; None of any other store."""
+    scheme, _, place = split_options(url)[0].partition("://")
+    return folder_of(place, folder / scheme) if scheme in _FOLDERS else None
+
+
 def store_locations(url: str, folder: Path) -> frozenset[str]:
     """What two URLs of one store have at least one of in common; nothing of a store that is gone with the process."""
     scheme, _, place = url.partition("://")
@@ -72,7 +78,7 @@ def store_locations(url: str, folder: Path) -> frozenset[str]:
         kind = "mem0" if scheme == MEM0_IN_DATABASE else "postgresql"
         return frozenset(f"{kind}://{each}" for each in _in_databases(url))
     if scheme in _FOLDERS:
-        where = folder_of(split_options(url)[0].partition("://")[2], folder / scheme)
+        where = products_folder(url, folder)
         return frozenset() if where is None else frozenset({f"{scheme}://{os.path.realpath(where)}"})
     return frozenset({_of_server(url)})
 

@@ -26,7 +26,7 @@ from commonplace.engine.outbox.store_names import (
     known_names,
     resync_advice,
 )
-from commonplace.engine_factory import attachments, open_engine, store_address
+from commonplace.engine_factory import attachments, open_engine, store_address, wanted_name
 from commonplace.stores.base import Record, StoreSettings, Transaction
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
@@ -359,7 +359,7 @@ async def test_a_copy_whose_file_is_gone_is_begun_anew_and_said_to_lack_what_it_
     for opened in range(2):
         engine = await _open(tmp_path, clock, "b.db")
         said = (await engine.stores.list(WHO))[1].get("last_error", "")
-        assert "its file was not there, and was begun anew" in said
+        assert "its file or folder was not there, and was begun anew" in said
         assert "run `commonplace stores resync sqlite-2`" in said
         assert not (await engine.stores.examine())[0].ok
         if not opened:
@@ -374,6 +374,33 @@ async def test_a_copy_whose_file_is_gone_is_begun_anew_and_said_to_lack_what_it_
     assert "last_error" not in (await engine.stores.list(WHO))[1]
     await engine.close()
     assert _with_the_text(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "begins"),
+    [
+        ("sqlite://{0}/new.db", True),
+        ("sqlite-vec://{0}/not/there/new.db", True),
+        ("sqlite://{0}/file", False),
+        ("sqlite://{0}/empty", False),  # a folder, which is no file
+        ("sqlite://{0}/file/new.db", False),  # no folder can be made there
+        ("sqlite://:memory:", False),
+        ("mem0://{0}/not/there", True),
+        ("mem0://{0}/empty", True),  # where a disk would be mounted
+        ("cognee://{0}/full", False),
+        ("mem0://full", False),
+        ("mem0://other", True),
+        ("mem0+postgresql://alice@db/m", False),
+        ("memorywire+http://127.0.0.1:9", False),
+    ],
+)
+def test_what_is_not_there_is_begun_by_opening_it(tmp_path: Path, url: str, begins: bool) -> None:
+    (tmp_path / "file").write_text("SQLite")
+    for folder in ("empty", "full", "mem0/full"):
+        (tmp_path / folder).mkdir(parents=True)
+    for folder in ("full", "mem0/full"):
+        (tmp_path / folder / "meta.json").write_text("{}")
+    assert wanted_name(parse_store_url(url.format(tmp_path)), tmp_path).begins is begins
 
 
 @pytest.mark.parametrize("after", ["b/b.db", "b/b.db?name=spare"])

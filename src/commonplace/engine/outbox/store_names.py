@@ -41,7 +41,7 @@ class WantedName:
     kind: str  # from which a name is made
     given: str | None = None  # by the operator
     former: str = ""  # the hash that earlier versions remembered of the same address
-    begins: bool = False  # its file is not there, and is begun when the store is opened
+    begins: bool = False  # its file or folder is not there, and is begun when the store is opened
 
 
 def unused_name(name: str, names: AbstractSet[str]) -> str:
@@ -278,8 +278,8 @@ async def resync_advice(primary: Primary, name: str) -> str | None:
         )
     if held.get(_INCOMPLETE) == _BEGUN_ANEW:
         said.append(
-            "its file was not there, and was begun anew: it lacks what it had, and the one before may have copies "
-            f"of what was erased: put that back if it is somewhere; then run {resync}"
+            "its file or folder was not there, and was begun anew: it lacks what it had, and the one before may have "
+            f"copies of what was erased: put that back if it is somewhere; then run {resync}"
         )
     elif held.get(_INCOMPLETE):
         said.append(f"never resynced: memories from before it was attached are not there; run {resync}")
