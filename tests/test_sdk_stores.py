@@ -24,6 +24,13 @@ def test_the_same_store_named_twice_is_refused(tmp_path: Path, scheme: str) -> N
     asyncio.run(work())
 
 
+@pytest.mark.parametrize("named", [[""], ["sqlite://{0}/one.db", " "]])
+def test_a_store_that_is_named_by_nothing_is_refused(tmp_path: Path, named: list[str]) -> None:
+    with pytest.raises(ValidationError, match="one of the stores is named by an empty text"):
+        Memory("assistant", stores=[url.format(tmp_path) for url in named], embedder="none", data=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_resync_leaves_what_a_store_had_of_its_own(tmp_path: Path) -> None:
     async def work() -> None:
         own = f"sqlite://{tmp_path}/own.db"

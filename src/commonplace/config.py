@@ -415,6 +415,10 @@ def _names(name: str, value: Any) -> tuple[str, ...]:
     listed = value.split(None if name == "stores" else ",") if isinstance(value, str) else value
     if not isinstance(listed, (list, tuple)) or not all(isinstance(each, str) for each in listed):
         raise ValidationError(f"{name} must be a list of names, not {_shown(value)}", field=name)
+    if name == "stores" and not all(map(str.strip, listed)):  # as of a shell's variable that is not set
+        raise ValidationError(
+            "one of the stores is named by an empty text; give its URL, such as sqlite://./memories.db", field=name
+        )
     return tuple(stripped for each in listed if (stripped := each.strip()))
 
 

@@ -432,6 +432,20 @@ def test_settings_of_a_folder_without_a_store_begin_none(cli: Any, tmp_path: Pat
     assert "there is no store in" in cli("recall", "tea", "--data", str(tmp_path / "there")).err
 
 
+@pytest.mark.parametrize("named", [["", "{0}/m.db"], ["{0}/m.db", " "], [""]])
+@pytest.mark.parametrize("command", ["stores", "serve"])
+def test_a_store_that_is_named_by_nothing_is_refused(
+    cli: Any, data: Path, tmp_path: Path, command: str, named: list[str]
+) -> None:
+    """As a variable that is not set leaves it: another store would be written to, or a copy not be told."""
+    flags = [f"--store={f'sqlite://{url.format(tmp_path)}' if url.strip() else url}" for url in named]
+    refused = cli(command, *flags)
+    assert refused.code == 1
+    assert "one of the stores is named by an empty text; give its URL, such as sqlite://./memories.db" in refused.err
+    assert not data.exists()
+    assert list(tmp_path.glob("m.*")) == []
+
+
 def test_the_stores_can_be_named_by_flags(cli: Any, data: Path, tmp_path: Path) -> None:
     cli("remember", "Alice drinks tea")
     flags = ("--store", f"sqlite://{data}/commonplace.db", "--store", f"sqlite://{tmp_path}/copy.db?name=spare")
