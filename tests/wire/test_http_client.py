@@ -108,7 +108,7 @@ def test_a_port_that_speaks_something_else() -> None:
 
 
 @contextmanager
-def _answering(status: int, location: str | None) -> Iterator[str]:
+def _answering(status: int, location: str | None, body: bytes = b'{"status": "ok"}') -> Iterator[str]:
     """The address of a server that says the same to everyone, with a document as a good answer has it."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -116,9 +116,9 @@ def _answering(status: int, location: str | None) -> Iterator[str]:
             self.send_response(status)
             if location is not None:
                 self.send_header("Location", location)
-            self.send_header("Content-Length", "16")
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(b'{"status": "ok"}')
+            self.wfile.write(body)
 
         def log_message(self, *_: Any) -> None:
             pass
@@ -162,6 +162,13 @@ def test_a_connection_is_not_used_again_after_a_server_has_failed(status: int, c
         asyncio.run(ask_twice(f"http://127.0.0.1:{server.server_address[1]}"))
         server.shutdown()
     assert len(callers) == connections
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_whoever_is_answered_by_some_other_program_is_asked_whether_it_is_the_one(status: int) -> None:
+    with _answering(status, None, b"<html>") as url:
+        said = f"127.0.0.1 answered {status} with something that is not JSON"
+        assert _asked(url) == f"{said}; are the port and the path those of the server?"
 
 
 @pytest.mark.parametrize("status", [300, 301, 302, 303, 304, 307, 308, 399])

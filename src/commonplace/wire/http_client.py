@@ -169,7 +169,7 @@ class JsonClient:
             document = json.loads(answer)
         except (ValueError, RecursionError):
             said = f"{self._host} answered {status} with something that is not JSON"
-            raise Unavailable(f"{said}; {advice}" if advice else said) from None
+            raise Unavailable(f"{said}; {advice or 'are the port and the path those of the server?'}") from None
         if status >= 400:
             ours = isinstance(document, dict) and isinstance(document.get("error"), dict)
             fault = fault_of(document) if ours else Unavailable(f"{self._host} answered {status}", status=status)
