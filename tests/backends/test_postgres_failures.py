@@ -46,6 +46,7 @@ def test_a_wrong_password_is_said_and_not_repeated() -> None:
     assert isinstance(fault, OperatorActionRequired)
     assert "refused user 'postgres': wrong password; correct the store URL" in fault.message
     assert "hunter22" not in fault.message
+    assert fault.public == "the store could not be opened"  # to whoever is no operator
 
 
 def test_a_database_that_is_not_there_is_named() -> None:

@@ -871,7 +871,7 @@ def test_a_secret_in_any_argument_of_any_tool_is_kept_and_said_nowhere(
         said = str(refused.to_wire())
     except ValidationError as refused:
         assert name == "drawer_id", "whose form is wrong: whoever sends this on takes the secret out"
-        trusty.subject.engine.redactor.redact_fault(refused)
+        trusty.subject.engine.redactor.redact_fault(refused, Principal())
         said = str(refused.to_wire())
     assert secret not in said
     engine = trusty.subject.engine

@@ -282,14 +282,15 @@ class Core:
             )
         return (vector / length).astype(np.float32)[None, :]
 
-    async def delete_copies(self) -> str | None:
+    async def delete_copies(self, who: Principal) -> str | None:
         """Something was erased: remove the copies the store made of itself. Why that failed, which undoes nothing."""
         try:
             await self.primary.delete_migration_backups()
         except (Fault, OSError) as error:
             why = error.summary if isinstance(error, Fault) else str(error)
             log.warning("a copy made before a migration could not be removed: %s", why)
-            return f"a copy that the store made of itself before a migration could not be removed: {why}"
+            said = "a copy that the store made of itself before a migration could not be removed"
+            return f"{said}: {why}" if who.is_operator else said  # it names the file
         return None
 
     async def backups(self, who: Principal) -> tuple[list[str], int]:
@@ -311,7 +312,7 @@ class Core:
 
     async def transact_in_chunks(
         self,
-        tenant: str,
+        who: Principal,
         items: Sequence[R],
         size: int,
         work: Callable[[Transaction, Sequence[R]], list[str]],
@@ -329,13 +330,13 @@ class Core:
                 await self.recall_priority.give_way()
             try:
                 done += await self.transact(
-                    tenant,
+                    who.tenant,
                     lambda tx, start=start: work(tx, items[start : start + size]),  # type: ignore[misc]
                 )
             except Fault as fault:
                 if not done and not begun:
                     raise
-                return done, fault.summary
+                return done, fault.summary_for(is_operator=who.is_operator)
         return done, None
 
     async def retry_on_conflict(self, attempt: Callable[[], Awaitable[R]]) -> R:

@@ -115,7 +115,7 @@ class RequestMiddleware:
         if access.isEnabledFor(INFO):
             fields: dict[str, Any] = {"event": "request", "id": record.id, "method": method[:20]}
             fields |= {"operation": record.operation, "status": record.status, "ms": round(seconds * 1000, 2)}
-            known = {"principal": record.principal, "fault": record.fault}
+            known = {"principal": record.who and record.who.name, "fault": record.fault}
             fields |= {name: value for name, value in known.items() if value is not None}
             access.info("request", extra={"fields": fields})
 
@@ -184,7 +184,7 @@ class RouteEndpoint:
             anonymous = route.anonymous(engine) if route.anonymous is not None else None
             who, _ = await authenticator.admit(headers.get("authorization"), anonymous)
             who = as_owner(who, route.operation)
-            scope[RECORD].principal = who.name
+            scope[RECORD].who = who
             require_role(who, route.role)
             authenticator.spend(who)
         body: Any = None

@@ -20,6 +20,7 @@ from commonplace.serve.proxy_headers import TrustedProxies, first_part, without_
 from commonplace.serve.routes import ProtocolRoutes, Reply, error_reply
 from commonplace.serve.telemetry import Metrics, Tracer, no_tracing
 from commonplace.wire.errors import Fault, Unavailable, ValidationError
+from commonplace.wire.record import Principal
 
 RECORD = "commonplace.record"  # where a request's RequestRecord lies in its ASGI scope
 
@@ -33,7 +34,7 @@ class RequestRecord:
     status: int = 0
     prefix: str = ""  # what a browser has to put before our paths
     base: str = ""  # where the caller reaches them
-    principal: str | None = None
+    who: Principal | None = None  # once that is known
     fault: str | None = None
     started: float = field(default_factory=time.perf_counter)
 
@@ -94,7 +95,7 @@ class AppContext:
 
     def refusal(self, scope: Any, fault: Fault, status: int = 0, **headers: str) -> Reply:
         scope[RECORD].fault = fault.code
-        self.engine.redactor.redact_fault(fault)
+        self.engine.redactor.redact_fault(fault, scope[RECORD].who)
         if challenge := self._challenge(scope, fault):
             headers["WWW-Authenticate"] = challenge
         return error_reply(self.protocols, scope["path"], fault, status, scope[RECORD].prefix, **headers)

@@ -107,7 +107,7 @@ class PageEndpoint:
             if visit.method == "POST":
                 raise
             return visit.redirect(f"{visit.base}/login?next={quote(visit.target, safe='')}")
-        visit.who, record.principal = who, who.name
+        visit.who = record.who = who
         self._context.authenticator.spend(who)
         if isinstance(found, list):
             if found:
@@ -164,7 +164,7 @@ class PageEndpoint:
                 problem, status = fault.summary, 401
                 visit.scope[RECORD].fault = fault.code
             else:
-                visit.scope[RECORD].principal = who.name
+                visit.scope[RECORD].who = who
                 self._context.authenticator.spend(who)
                 visit.renew(self._sessions.log_in(token, who))
                 return visit.redirect(wanted)
@@ -179,7 +179,7 @@ class PageEndpoint:
 
     def _refusal(self, visit: Visit, fault: Fault) -> Reply:
         visit.scope[RECORD].fault = fault.code
-        self._context.engine.redactor.redact_fault(fault)
+        self._context.engine.redactor.redact_fault(fault, visit.scope[RECORD].who)
         values = {**visit.values, "sentence": fault.summary, "code": fault.code}
         return visit.reply(_render("error.html", values), STATUS[fault.code])
 

@@ -86,7 +86,7 @@ async def make_ready(context: AppContext) -> None:
         context.readiness.embedder = True
         engine.resume_embedding()
     except Fault as fault:
-        context.readiness.problem = fault.message
+        context.readiness.problem = fault.summary_for(is_operator=False)  # nobody knows who asks
         telemetry.log.error("not ready: %s", fault.message)
     except Exception as error:
         context.readiness.problem = f"unexpected {type(error).__name__}"

@@ -149,7 +149,7 @@ def _with_stores(said: str, undelivered: Mapping[str, str]) -> str:
 
 
 def _sentence(call: PageRequest, fault: Fault) -> str:
-    call.engine.redactor.redact_fault(fault)
+    call.engine.redactor.redact_fault(fault, call.who)
     return fault.summary
 
 

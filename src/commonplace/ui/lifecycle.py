@@ -32,7 +32,7 @@ async def show_run(call: PageRequest) -> Answer:
 async def _run(call: PageRequest, *, said: str | None = None, problems: tuple[Fault, ...] = ()) -> Answer:
     found = await call.engine.lifecycle.show(call.who, call.path["run"])
     for problem in problems:
-        call.engine.redactor.redact_fault(problem)
+        call.engine.redactor.redact_fault(problem, call.who)
     values: dict[str, Any] = {
         "run": found, "more": found["action_count"] - len(found["actions"]), "may_undo": call.may("writer"),
         "said": said, "problems": [problem.summary for problem in problems],

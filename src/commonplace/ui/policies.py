@@ -26,7 +26,7 @@ async def show_policies(call: PageRequest) -> Answer:
 async def _page(call: PageRequest, *, problem: Fault | None = None, typed: str | None = None, **values: Any) -> Answer:
     found = await call.engine.policies.get(call.who)
     if problem is not None:
-        call.engine.redactor.redact_fault(problem)
+        call.engine.redactor.redact_fault(problem, call.who)
     given = {name: call.value(name) for name in ("name", "action", "content", "agent", "operation", "note", "days")}
     shown = {
         "own": found["rules"], "configured": found["configured"],

@@ -18,7 +18,7 @@ async def show_tokens(call: PageRequest) -> Answer:
 
 async def _page(call: PageRequest, *, problem: Fault | None = None, **values: Any) -> Answer:
     if problem is not None:
-        call.engine.redactor.redact_fault(problem)
+        call.engine.redactor.redact_fault(problem, call.who)
     given = {name: call.value(name) for name in ("name", "role", "agents", "tenant", "days")}
     shown = {
         "tokens": await call.engine.tokens.list(call.who), "roles": ROLES, "given": given, "local": LOCAL_TENANT,

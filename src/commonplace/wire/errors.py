@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound="Fault")
 
 
 class Fault(Exception):
@@ -15,6 +17,10 @@ class Fault(Exception):
     code = "unavailable"
     #: Whether another program chose the words, which may quote anything: who passes them on to others says the code.
     is_quoted = False
+    #: Instead of `summary` and `hint`, for those who are not to know where a store is and who logs in there; without
+    #: a `public` the message is for everyone.
+    public: str | None = None
+    public_hint: str | None = None
 
     def __init__(self, message: str, *, hint: str | None = None, **details: Any) -> None:
         self.summary = message
@@ -22,6 +28,9 @@ class Fault(Exception):
         self.message = message if hint is None else f"{message}; {hint}"
         self.details = details
         super().__init__(self.message)
+
+    def summary_for(self, *, is_operator: bool) -> str:
+        return self.summary if is_operator or self.public is None else self.public
 
     def to_wire(self) -> dict[str, Any]:
         error: dict[str, Any] = {"code": self.code, "message": self.message}
@@ -75,9 +84,17 @@ class Unavailable(Fault):
 class OperatorActionRequired(Unavailable):
     """It stays so until a person has done something about it: asking again cannot help."""
 
+    public = "the store failed; its operator has to see to it"
+
 
 class UnusableStore(OperatorActionRequired):
     """A store that must not be opened: damaged, written by a newer version, or half of one. It is left untouched."""
+
+
+def with_public(fault: F, summary: str, hint: str | None = None) -> F:
+    """The fault, which names a place, with what is said of it to those who are not to know that."""
+    fault.public, fault.public_hint = summary, hint
+    return fault
 
 
 _BY_CODE = {kind.code: kind for kind in Fault.__subclasses__()}

@@ -316,11 +316,11 @@ def test_of_a_refusal_no_more_is_searched_than_is_shown(monkeypatch: pytest.Monk
     many = f"{TOKEN} " * (19_980 // (len(TOKEN) + 1) + 1)
     for cut in (long, "x" * 19_990 + TOKEN + long, "x" * 9_990 + TOKEN + long, many + long):
         fault = ValidationError(f"unknown field {cut!r}", field=cut)
-        ON.redact_fault(fault)
+        ON.redact_fault(fault, None)
         assert len(json.dumps(fault.to_wire())) < 35_000
         assert fault.message.startswith("unknown field ")
         assert TOKEN[:12] not in json.dumps(fault.to_wire())
     assert max(searched) <= 50_000
     short = ValidationError(f"unknown field {TOKEN}")
-    ON.redact_fault(short)
+    ON.redact_fault(short, None)
     assert short.message == "unknown field <REDACTED:github_token>"

@@ -81,11 +81,15 @@ class Memorywire(GovernanceOperations, GraphOperations):
             try:
                 outcomes.append(parse(RememberRequest, item))
             except ValidationError as fault:
-                self._engine.redactor.redact_fault(fault)
+                self._engine.redactor.redact_fault(fault, self._who)
                 outcomes.append(fault)
         requests = [outcome for outcome in outcomes if isinstance(outcome, RememberRequest)]
         answers = iter(await self.remember_many(requests) if requests or not items else ())
-        return [outcome if isinstance(outcome, Fault) else next(answers) for outcome in outcomes]
+        results = [outcome if isinstance(outcome, Fault) else next(answers) for outcome in outcomes]
+        for each in results:
+            if isinstance(each, Fault):
+                self._engine.redactor.redact_fault(each, self._who)
+        return results
 
     async def recall(self, request: RecallRequest) -> RecallResponse:
         where = filters.parse(request.filter)
@@ -312,6 +316,8 @@ class Memorywire(GovernanceOperations, GraphOperations):
                 done = await self._engine.undo(self._who, ids or (), agent_id=agent_id, reason=reason)
         answer: Document = {"restored_ids": done.restored, "unchanged_ids": done.unchanged}
         if done.faults:
+            for fault in done.faults.values():
+                self._engine.redactor.redact_fault(fault, self._who)
             errors = [{"id": id, "code": fault.code, "message": fault.message} for id, fault in done.faults.items()]
             answer["errors"] = errors
         return answer | store_errors(report, field="stores")

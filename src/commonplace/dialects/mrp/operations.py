@@ -48,7 +48,7 @@ class Mrp:
         try:
             return await self._handle(document)
         except Fault as fault:
-            self._engine.redactor.redact_fault(fault)  # it may be written to a file
+            self._engine.redactor.redact_fault(fault, self._who)  # it may be written to a file
             raise
 
     async def _handle(self, document: Any) -> Document:

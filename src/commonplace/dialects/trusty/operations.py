@@ -41,6 +41,7 @@ class Trusty:
         except Fault as fault:
             if not fault.message.startswith(f"{tool}: "):
                 fault.message = f"{tool}: {fault.message}"
+                fault.public = fault.public and f"{tool}: {fault.public}"
             raise
 
     async def memory_remember(self, palace: str, text: str, room: str | None, tags: list[str] | None) -> Document:

@@ -230,7 +230,7 @@ class Graph:
         # Again until nothing is left: someone may have stated more of it meanwhile.
         while why is None and (found := await self._about(who, agent_id, subject, mentions)):
             ids = [triple.id for triple in found]
-            done, why = await self._core.transact_in_chunks(who.tenant, ids, _CHUNK, work, begun=bool(gone))
+            done, why = await self._core.transact_in_chunks(who, ids, _CHUNK, work, begun=bool(gone))
             gone += done
             remaining = [] if why is None else [id for id in ids if id not in done]
         quoting = list[str]()
@@ -239,7 +239,7 @@ class Graph:
             gone += staged
         if not gone and not quoting:
             return EraseResult([])
-        why = why or await self._core.delete_copies()
+        why = why or await self._core.delete_copies(who)
         return EraseResult(gone, *await self._core.backups(who), remaining, why)
 
     async def _erase_staged(

@@ -165,7 +165,7 @@ class _Run:
                 self.log.plan(action(memory))
             self.counts["archived"] += len(free)
             return len(free)
-        done, _ = await self.core.transact_in_chunks(self.who.tenant, free, _CHUNK, work, gives_way=True)
+        done, _ = await self.core.transact_in_chunks(self.who, free, _CHUNK, work, gives_way=True)
         self.counts["archived"] += len(done)
         return len(done)
 

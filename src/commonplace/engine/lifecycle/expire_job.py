@@ -80,7 +80,7 @@ class ExpireJob:
                 tx, self.core, who, agent, batch, hard=False, because="its time was over", unchanged=True
             )
 
-        done, _ = await self.core.transact_in_chunks(who.tenant, memories, CHUNK, work)
+        done, _ = await self.core.transact_in_chunks(who, memories, CHUNK, work)
         return len(done)
 
     async def _apply(self, who: Principal, policy: Expire, dry_run: bool, log: RunLog) -> int:

@@ -256,7 +256,8 @@ class Lifecycle:
         try:
             report.counts = await job.run(who, dry_run=dry_run, asked=asked, log=noted)
         except Fault as fault:
-            report.error = fault.message
+            log.warning("lifecycle: %s: %s", job.name, fault.message)
+            report.error = fault.public or fault.message
         except Exception:
             log.exception("lifecycle: %s", job.name)
             report.error = "internal error; the log says where"

@@ -81,13 +81,13 @@ async def apply_policy(
     def work(tx: Transaction, batch: Sequence[Memory]) -> list[str]:
         return apply_expire(tx, core, who, request, batch, note)
 
-    done, why = await core.transact_in_chunks(who.tenant, memories, CHUNK, work)
+    done, why = await core.transact_in_chunks(who, memories, CHUNK, work)
     gone = set(done)
     if against is not None and why is None:
         why = f"the policy {against.name!r} holds some of them back; forget those by their ids"
     remaining = [] if why is None else [m.id for m in found if m.id not in gone]
     if request.action == "forget" and any(must_erase(m) for m in memories if m.id in gone):
-        failed = await core.delete_copies()
+        failed = await core.delete_copies(who)
         why = why or failed
     return ExpireResult(done, remaining, why)
 
@@ -206,7 +206,7 @@ async def sweep(core: Core, who: Principal) -> int:
             return apply_forget(tx, core, who, agent, batch, hard=True, because="retention ended")
 
         # What fails is due again at the next sweep.
-        done, _ = await core.transact_in_chunks(who.tenant, memories, CHUNK, work, begun=erased > 0)
+        done, _ = await core.transact_in_chunks(who, memories, CHUNK, work, begun=erased > 0)
         erased += len(done)
     for agent, ids in found.drafts.items():
         done = await core.transact(
@@ -218,7 +218,7 @@ async def sweep(core: Core, who: Principal) -> int:
     if found.needs_noting:
         await core.transact(who.tenant, lambda tx: _note_promises(tx, found))
     if erased:
-        await core.delete_copies()
+        await core.delete_copies(who)
     return erased
 
 

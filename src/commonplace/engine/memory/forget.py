@@ -140,7 +140,7 @@ async def forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
         try:  # changed meanwhile; what is still meant has to go as it is now
             todo = await _select(core, who, request, reach)
         except Fault as fault:
-            _stop(result, fault)
+            _stop(result, fault, who)
             break
         meant |= dict.fromkeys(m.id for m in todo)
         if not todo:
@@ -151,7 +151,7 @@ async def forget(core: Core, who: Principal, request: Forget) -> ForgetResult:
         try:
             await _forget_drafts(core, who, request, reach, memories, result, counts)
         except Fault as fault:
-            _stop(result, fault)
+            _stop(result, fault, who)
     if request.all_agents:
         result.agents = counts
     gone = set(result.ids)
@@ -169,11 +169,11 @@ async def redact_reason(core: Core, request: Forget) -> Forget:
     return replace(request, reason=await core.redact_async(request.reason, "reason"))
 
 
-def _stop(result: ForgetResult, fault: Fault) -> None:
+def _stop(result: ForgetResult, fault: Fault, who: Principal) -> None:
     """End with an answer where something is done already, else with the fault."""
     if not result.ids:
         raise fault
-    result.error = fault.summary
+    result.error = fault.summary_for(is_operator=who.is_operator)
 
 
 async def _forget_of(
@@ -185,7 +185,7 @@ async def _forget_of(
             tx, core, who, agent, batch, hard=request.hard_delete, reason=request.reason, unchanged=by_filter(request)
         )
 
-    done, why = await core.transact_in_chunks(who.tenant, memories, CHUNK, work, begun=bool(result.ids))
+    done, why = await core.transact_in_chunks(who, memories, CHUNK, work, begun=bool(result.ids))
     result.ids += done
     counts[agent] = counts.get(agent, 0) + len(done)
     result.error = why
@@ -203,7 +203,7 @@ async def _forget_drafts(
         def work(tx: Transaction, batch: Sequence[str], agent: str = agent) -> list[str]:
             return erase_drafts(tx, core, who, agent, batch, reason=request.reason)
 
-        done, why = await core.transact_in_chunks(who.tenant, ids, CHUNK, work, begun=bool(result.ids))
+        done, why = await core.transact_in_chunks(who, ids, CHUNK, work, begun=bool(result.ids))
         result.ids += done
         counts[agent] = counts.get(agent, 0) + len(done)
         if why is not None:
@@ -215,7 +215,7 @@ async def _forget_drafts(
 async def finish_erasure(core: Core, who: Principal, erased: Sequence[Memory], result: ForgetResult) -> None:
     """Delete the copies the store made of itself, and say where else the text may be. What was erased stays erased,
     whatever goes wrong here."""
-    why = await core.delete_copies()
+    why = await core.delete_copies(who)
     try:
         gone = set(result.ids)
         merged = await merge_lineage(core, who, erased)
@@ -223,7 +223,8 @@ async def finish_erasure(core: Core, who: Principal, erased: Sequence[Memory], r
         result.sources = [m.id for m in merged.sources if m.id not in gone]
         result.backups, result.backup_count = await core.backups(who)
     except Fault as fault:
-        why = why or f"where else the text may be could not be found out: {fault.summary}"
+        said = fault.summary_for(is_operator=who.is_operator)
+        why = why or f"where else the text may be could not be found out: {said}"
     result.error = result.error or why
 
 
@@ -235,7 +236,7 @@ async def delete(core: Core, who: Principal, memory: Memory) -> ForgetResult:
         who.tenant, lambda tx: apply_forget(tx, core, who, memory.agent_id, [memory], hard=False)
     )
     if done and must_erase(memory):
-        await core.delete_copies()
+        await core.delete_copies(who)
     return ForgetResult(done, core.primary.name, erased=False)
 
 

@@ -182,5 +182,5 @@ async def _take_promotion_back(
 
     done = await core.transact(who.tenant, work)
     if there and must_erase(promoted):
-        await core.delete_copies()
+        await core.delete_copies(who)
     return done

@@ -14,7 +14,7 @@ from commonplace.engine.redaction import registered_secrets
 from commonplace.engine.redaction.registered_secrets import Secrets
 from commonplace.engine.types import Draft
 from commonplace.wire.errors import Fault, SecretLeakage
-from commonplace.wire.record import Memory, check_content_size
+from commonplace.wire.record import Memory, Principal, check_content_size
 from commonplace.wire.shown_urls import shown_variable
 
 log = logging.getLogger("commonplace.engine")
@@ -173,8 +173,13 @@ class Redactor:
             self._clean_names.add(name)  # the same few names come with every call
         return labels
 
-    def redact_fault(self, fault: Fault) -> None:
-        """A refusal repeats what it refuses, and a request that is wrong has been through no other check."""
+    def redact_fault(self, fault: Fault, who: Principal | None) -> None:
+        """A refusal repeats what it refuses, and a request that is wrong has been through no other check. Where the
+        store is, and who logs in there, is for operators; `who` is None where nobody knows who asks."""
+        if fault.public is not None and not (who is not None and who.is_operator):
+            log.warning("%s", fault.message)  # which is said to nobody now
+            fault.summary, fault.hint, fault.details = fault.public, fault.public_hint, {}
+            fault.message = fault.public if fault.public_hint is None else f"{fault.public}; {fault.public_hint}"
         fault.message, fault.summary = self.shown(fault.message), self.shown(fault.summary)
         short = {name: self.shown(each) if isinstance(each, str) else each for name, each in fault.details.items()}
         fault.details = self.document(short)[0]

@@ -164,7 +164,7 @@ class McpHandler:
             document = await tool.handler(session, arguments)
             return versions.call_result(dumps(document), document, version)
         except Fault as fault:
-            fault.message, fault.summary = await _without_secrets(session, [fault.message, fault.summary])
+            await _redact(session, fault)
             return self._fault_result(tool, fault, version)
         except Exception as error:
             self._report(name, error)
@@ -201,6 +201,7 @@ class McpHandler:
         except ValidationError as fault:
             raise JsonRpcError(INVALID_PARAMS, fault.message, {"uri": uri[:2000]}) from None
         except Fault as fault:
+            await _redact(session, fault)
             raise JsonRpcError(INTERNAL_ERROR, fault.message, {"code": fault.code}) from None
         return {"contents": [{"uri": uri, "mimeType": "application/json", "text": dumps(document)}]}
 
@@ -248,6 +249,10 @@ async def may_repeat(session: McpSession, id: Any) -> bool:
 async def _without_secrets(session: McpSession, said: Any) -> Any:
     """What a refusal says: it repeats what nothing has looked at. Cut afterwards: half a secret looks like none."""
     return (await _redactor(session)).document(said)[0]
+
+
+async def _redact(session: McpSession, fault: Fault) -> None:
+    (await _redactor(session)).redact_fault(fault, session.who)
 
 
 async def _redactor(session: McpSession) -> Redactor:

@@ -142,7 +142,7 @@ class McpEndpoint:
     async def _session(self, scope: Scope, headers: Headers) -> RequestSession:
         context = self._context
         who, _ = await context.authenticator.admit(headers.get("authorization"))
-        scope[RECORD].principal = who.name
+        scope[RECORD].who = who
         context.authenticator.spend(who)
         given = dict(QueryParams(scope["query_string"]))
         for name, value in given.items():

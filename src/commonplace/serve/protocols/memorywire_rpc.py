@@ -138,7 +138,7 @@ def _code(fault: Fault) -> int:
 
 
 def _refusal(call: Call, id: Any, code: int, fault: Fault) -> dict[str, Any]:
-    call.engine.redactor.redact_fault(fault)
+    call.engine.redactor.redact_fault(fault, call.who)
     return _error(id, code, fault)
 
 

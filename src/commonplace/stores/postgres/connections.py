@@ -18,7 +18,7 @@ from commonplace.stores.base import Reach
 from commonplace.stores.postgres import text_cells
 from commonplace.stores.postgres.address import Address
 from commonplace.stores.worker_threads import ReaderThreads
-from commonplace.wire.errors import Fault, OperatorActionRequired, Unavailable, ValidationError
+from commonplace.wire.errors import Fault, OperatorActionRequired, Unavailable, ValidationError, with_public
 
 if TYPE_CHECKING:
     from commonplace.stores.postgres.writer import Writer
@@ -286,7 +286,11 @@ def sentence_of(error: psycopg.Error) -> str:
 
 
 def fault_of(error: psycopg.Error, address: Address, verb: str, hint: str | None = None) -> Fault:
-    """What a caller is told; the sentence names the database and never its password."""
+    """What an operator is told; the sentence names the database and never its password. `hint` is for everyone."""
+    return with_public(_fault_of(error, address, verb, hint), f"the store could not be {verb}", hint)
+
+
+def _fault_of(error: psycopg.Error, address: Address, verb: str, hint: str | None) -> Fault:
     said = sentence_of(error)
     lasting = {
         "password authentication failed": (f"refused user {address.user!r}: wrong password", "correct the store URL"),

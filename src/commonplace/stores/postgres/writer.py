@@ -22,13 +22,14 @@ from commonplace.stores.postgres.connections import Session, committed_to, fault
 from commonplace.stores.postgres.queries import read_meta
 from commonplace.stores.postgres.transaction import BLOCK, Embedders, PostgresTransaction
 from commonplace.stores.worker_threads import WorkerThreads
-from commonplace.wire.errors import OperatorActionRequired, Unavailable
+from commonplace.wire.errors import OperatorActionRequired, Unavailable, with_public
 from commonplace.wire.record import Clock
 
 T = TypeVar("T")
 GROUP_WRITES = 256
 THREADS = 4
 _NOTHING = "nothing was written, try again"
+_LOOK = "look whether it is there before you repeat it"
 _LOCK = "SELECT id, seq, at, audit_n, audit_hash FROM tenants WHERE name = %s FOR UPDATE"
 
 log = logging.getLogger("commonplace.postgres")
@@ -231,12 +232,12 @@ class Writer:
                 return None
         except psycopg.Error as later:
             log.warning("nobody could be asked what became of a commit: %s", sentence_of(later))
-            return OperatorActionRequired(
-                f"the connection to {self._address} was lost during a commit: whether this was kept shows when it "
-                "answers again",
-                hint="look whether it is there before you repeat it",
-            )
-        return Unavailable(f"the connection to {self._address} was lost", hint=_NOTHING)
+            unsure = "whether this was kept shows when it answers again"
+            lost = f"the connection to {self._address} was lost during a commit: {unsure}"
+            public = f"the store stopped answering during a commit: {unsure}"
+            return with_public(OperatorActionRequired(lost, hint=_LOOK), public, _LOOK)
+        lost = f"the connection to {self._address} was lost"
+        return with_public(Unavailable(lost, hint=_NOTHING), "the store could not be written", _NOTHING)
 
     def _is_committed(self, tenant: str, state: TenantState) -> bool:
         """Asked of whoever answers now. The tenant's lock comes first: a commit that is still under way has it. The

@@ -13,7 +13,7 @@ from commonplace.stores.base import Reach
 from commonplace.stores.sqlite.cells import wrong_cell
 from commonplace.stores.sqlite.files import StoreFiles, connect, damaged, require_in_place
 from commonplace.stores.worker_threads import ReaderThreads, usable_cores
-from commonplace.wire.errors import Fault, Unavailable, ValidationError
+from commonplace.wire.errors import Fault, Unavailable, ValidationError, with_public
 
 if TYPE_CHECKING:
     from commonplace.stores.sqlite.writer import Writer
@@ -64,7 +64,8 @@ class ReaderPool:
         except UnicodeEncodeError:  # of a name or an id that was asked for: nothing is kept that is not text
             raise ValidationError("what was asked for holds half of a surrogate pair, which is not text") from None
         except apsw.Error as error:
-            raise Unavailable(f"{self._files.database} could not be read: {error}") from error
+            fault = Unavailable(f"{self._files.database} could not be read: {error}")
+            raise with_public(fault, "the store could not be read") from error
         except Fault:
             raise
         except Exception as error:

@@ -15,7 +15,7 @@ from commonplace.stores.optional import Progress
 from commonplace.stores.sqlite import schema
 from commonplace.stores.sqlite.fair_lock import FairLock, LockTimeout
 from commonplace.wire.durable import sync_file, sync_folder
-from commonplace.wire.errors import Conflict, OperatorActionRequired, Unavailable, UnusableStore
+from commonplace.wire.errors import Conflict, OperatorActionRequired, Unavailable, UnusableStore, with_public
 
 log = logging.getLogger("commonplace.sqlite")
 _MAGIC = b"SQLite format 3\x00"
@@ -116,9 +116,13 @@ def require_in_place(db: apsw.Connection, files: StoreFiles) -> None:
     try:
         is_same = _identity(files) == _open[db]
     except (FileNotFoundError, NotADirectoryError):
-        raise Unavailable(f"{files.database} is gone, {_PUT_IT_BACK}") from None
+        raise _out_of_place(f"{files.database} is gone") from None
     if not is_same:
-        raise Unavailable(f"{files.database} is another file than the one that was opened, {_PUT_IT_BACK}")
+        raise _out_of_place(f"{files.database} is another file than the one that was opened")
+
+
+def _out_of_place(what: str) -> Unavailable:
+    return with_public(Unavailable(f"{what}, {_PUT_IT_BACK}"), "the store is gone, and nothing is written to it")
 
 
 def _identity(files: StoreFiles) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from commonplace.stores.sqlite.fair_lock import FairLock, LockTimeout
 from commonplace.stores.sqlite.files import StoreFiles, damaged, newer_schema, require_in_place
 from commonplace.stores.sqlite.queries import fetch_one
 from commonplace.stores.sqlite.transaction import SqliteTransaction
-from commonplace.wire.errors import OperatorActionRequired, Unavailable
+from commonplace.wire.errors import OperatorActionRequired, Unavailable, with_public
 from commonplace.wire.record import Clock
 
 GROUP_WRITES = 256
@@ -303,27 +303,34 @@ class Writer:
     def _fault(self, error: BaseException) -> BaseException:
         path = self._files.database
         if isinstance(error, _UnsureCommit):
-            return OperatorActionRequired(
-                f"{path} could not be written ({error}): whether this was kept shows when it is opened again",
-                hint="free space or repair the disk, then look whether it is there before you repeat it",
+            unsure = "whether this was kept shows when it is opened again"
+            look = "look whether it is there before you repeat it"
+            fault = OperatorActionRequired(
+                f"{path} could not be written ({error}): {unsure}", hint=f"free space or repair the disk, then {look}"
             )
+            return with_public(fault, f"the store could not be written: {unsure}", look)
         if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
             return damaged(path, str(error))
         if isinstance(error, apsw.FullError):
-            return OperatorActionRequired(f"the disk that holds {path} is full", hint=_NOTHING)
+            return _not_written(OperatorActionRequired(f"the disk that holds {path} is full", hint=_NOTHING))
         if isinstance(error, apsw.BusyError):
-            return Unavailable(f"{path} is locked by another program", hint=f"{_NOTHING}, try again")
+            return _not_written(Unavailable(f"{path} is locked by another program", hint=f"{_NOTHING}, try again"))
         if isinstance(error, LockTimeout):
-            return Unavailable(
-                f"other processes kept {path} locked for {WAIT_SECONDS:.0f} s",
-                hint=f"{_NOTHING}, try again (`commonplace status` shows the store)",
+            return _not_written(
+                Unavailable(
+                    f"other processes kept {path} locked for {WAIT_SECONDS:.0f} s",
+                    hint=f"{_NOTHING}, try again (`commonplace status` shows the store)",
+                )
             )
         if isinstance(error, (apsw.Error, OSError)):
             lasting = isinstance(error, (apsw.ReadOnlyError, apsw.CantOpenError))
-            return (OperatorActionRequired if lasting else Unavailable)(
-                f"{path} could not be written: {error}", hint=_NOTHING
-            )
+            kind = OperatorActionRequired if lasting else Unavailable
+            return _not_written(kind(f"{path} could not be written: {error}", hint=_NOTHING))
         return explained(self._db, self._files, error)
+
+
+def _not_written(fault: Unavailable) -> Unavailable:
+    return with_public(fault, "the store could not be written", _NOTHING)
 
 
 def _failed_in_sync(error: BaseException) -> bool:
