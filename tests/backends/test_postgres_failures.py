@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -268,6 +270,40 @@ def test_nobody_to_ask_what_became_of_a_commit(subject: tuple[Subject, Any], mon
     monkeypatch.undo()
     run(s.remember("afterwards"))
     assert [m.content for m in run(s.list())] == ["afterwards"]
+
+
+def test_a_store_is_closed_though_its_server_hangs(
+    subject: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its processes are stopped: they neither answer nor hang up."""
+    s, run = subject
+    store = PostgresStore(server().url(s.store.address.parameters["dbname"]), FakeClock())
+    monkeypatch.setattr("commonplace.stores.postgres.store.CLOSE_SECONDS", 0.1)
+
+    async def ask_and_leave() -> None:
+        await store.tenants()
+        with psycopg.connect(server().url(), autocommit=True) as db:
+            name = s.store.address.parameters["dbname"]
+            found = db.execute("SELECT pid FROM pg_stat_activity WHERE datname = %s", (name,)).fetchall()
+        for (process,) in found:
+            os.kill(process, signal.SIGSTOP)
+        try:
+            asked = asyncio.ensure_future(store.tenants())
+            await asyncio.sleep(0)
+            await asyncio.to_thread(closing.start)
+            await asyncio.to_thread(closing.join, 10)
+            assert not closing.is_alive()
+            asked.cancel()
+        finally:
+            for (process,) in found:
+                os.kill(process, signal.SIGCONT)
+
+    closing = threading.Thread(target=lambda: asyncio.run(store.close()), daemon=True)
+    run(ask_and_leave())
+    for thread in threading.enumerate():
+        if thread.name == "commonplace-closing":
+            thread.join(60)
+    assert "did not answer within 0.1 s: closed without it" in caplog.text
 
 
 def test_what_is_not_text_is_refused(subject: tuple[Subject, Any]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -23,6 +24,11 @@ _Work = tuple[asyncio.AbstractEventLoop | None, "asyncio.Future[Any] | None", Ca
 def usable_cores() -> int:
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def join_until(thread: threading.Thread, until: float | None) -> None:
+    """Wait for it, until a moment of `time.monotonic`."""
+    thread.join(None if until is None else max(until - time.monotonic(), 0.0))
 
 
 class WorkerThreads:
@@ -60,14 +66,15 @@ class WorkerThreads:
                 self._threads[-1].start()
             self._work.put(work)
 
-    def close(self) -> None:
-        """Finish what was asked."""
+    def close(self, until: float | None = None) -> bool:
+        """Finish what was asked, or as much as is by a moment of `time.monotonic`; whether it is all of it."""
         with self._lock:
             self._closed = True
         for _ in self._threads:
             self._work.put(None)
         for thread in self._threads:
-            thread.join()
+            join_until(thread, until)
+        return not any(thread.is_alive() for thread in self._threads)
 
     def _run(self) -> None:
         while (given := self._work.get()) is not None:
@@ -115,6 +122,5 @@ class ReaderThreads:
         async with turns:
             return await self._scans.run(work)
 
-    def close(self) -> None:
-        self._threads.close()
-        self._scans.close()
+    def close(self, until: float | None = None) -> bool:
+        return all([self._threads.close(until), self._scans.close(until)])

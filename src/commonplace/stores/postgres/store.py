@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
@@ -27,7 +29,9 @@ from commonplace.wire.errors import UnusableStore
 from commonplace.wire.record import Clock, system_clock
 
 T = TypeVar("T")
+log = logging.getLogger("commonplace.postgres")
 
+CLOSE_SECONDS = 5.0  # for what is under way, at most
 _MIGRATING = 0x434D504C  # "CMPL": whoever holds this advisory lock changes the tables
 
 
@@ -70,14 +74,17 @@ class PostgresStore(
             self._indexer.note_commit(grown)
 
     async def close(self) -> None:
-        """Finish what is under way."""
+        """Finish what is under way, unless the database answers nobody any more."""
         with self._closing:
             if self._closed:
                 return
             self._closed = True
-        self._writer.close()
-        self._indexer.close()
-        self._readers.close()
+        until = time.monotonic() + CLOSE_SECONDS
+        wrote, read = self._writer.close(until), self._readers.close(until)
+        answers = wrote and read
+        self._indexer.close(None if answers else until)  # a graph may take longer to build
+        if not answers:
+            log.warning("%s did not answer within %g s: closed without it", self.address, CLOSE_SECONDS)
 
 
 def prepare_schema(address: Address) -> bool:

@@ -15,6 +15,7 @@ from commonplace.stores.postgres.address import Address
 from commonplace.stores.postgres.connections import Session
 from commonplace.stores.postgres.queries import read_meta
 from commonplace.stores.postgres.search import EXACT
+from commonplace.stores.worker_threads import join_until
 
 log = logging.getLogger("commonplace.postgres")
 
@@ -57,13 +58,13 @@ class VectorIndexer:
             session.close()
         self.note_commit({scope: EXACT for (scope,) in large})
 
-    def close(self) -> None:
+    def close(self, until: float | None = None) -> None:
         with self._lock:
             self._closed = True
             self._due.clear()
             thread = self._thread
         if thread is not None:
-            thread.join()
+            join_until(thread, until)
 
     def _run(self) -> None:
         try:

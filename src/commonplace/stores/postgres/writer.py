@@ -77,8 +77,20 @@ class Writer:
         """Work outside any transaction, beside whoever reads and writes."""
         return await self._threads.run(lambda: self._run_outside(work))
 
-    def close(self) -> None:
+    def close(self, until: float) -> bool:
+        """Whether all that was asked is finished by then; what is not goes on, and nobody waits for it."""
+        is_finished = self._threads.close(until)
+        if is_finished:
+            self._close_sessions()
+        else:  # not while a thread waits at one
+            threading.Thread(target=self._close_later, name="commonplace-closing", daemon=True).start()
+        return is_finished
+
+    def _close_later(self) -> None:
         self._threads.close()
+        self._close_sessions()
+
+    def _close_sessions(self) -> None:
         for session in self._all:
             session.close()
 
