@@ -66,6 +66,33 @@ def test_it_is_written_by_the_next_process_to_the_same_ledger(clock: FakeClock, 
     asyncio.run(scenario())
 
 
+def test_of_a_store_that_hangs_it_is_kept_too(
+    clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closing does not wait for ever: whoever ends it at last by force would end what was recalled with it."""
+    monkeypatch.setattr("commonplace.engine.recall.recall_log.CLOSE_SECONDS", 0.01)
+
+    class HungStore(ModestStore):
+        async def transact(self, tenant: str, work: Any) -> Any:
+            if self.full:
+                await asyncio.Event().wait()
+            return await super().transact(tenant, work)
+
+    async def scenario() -> None:
+        store = HungStore(clock)
+        engine = await Engine.open(store, clock=clock)
+        await engine.policies.replace(WHO, [])
+        await engine.close()
+        async with asyncio.timeout(30):
+            await recall_without_room(store, clock, tmp_path)
+        engine = await Engine.open(store, clock=clock, settings=Settings(folder=tmp_path))
+        await engine.close()
+        (entry,) = await store.audit("local", operation="recall")
+        assert entry.principal == WHO.name
+
+    asyncio.run(scenario())
+
+
 class LostStore(ModestStore):
     """Answers nothing at all while it is `full`."""
 

@@ -24,6 +24,9 @@ MAX_RETRY_SECONDS = 60.0
 _MAX_WAITING = 2000  # recalls held back before the next one is written at once
 #: That a failing store may leave unwritten. Then nothing more is answered: no recall is without its entry.
 MAX_UNWRITTEN = 10_000
+#: For a store to take what is left when this process ends: longer than another process may keep it locked.
+CLOSE_SECONDS = 40.0
+_ASK_SECONDS = 2.0
 _IDS_SHOWN = 20
 log = logging.getLogger("commonplace.engine")
 
@@ -196,23 +199,38 @@ class RecallLog:
 
     async def close(self) -> None:
         try:
-            if self._task is not None:
-                await self._task
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._flush_rest()
+        except TimeoutError:
+            self._take_back()
         finally:
-            await self.flush()
             if self._timer is not None:
                 self._timer.cancel()
             if self._waiting:
                 await self._save()
 
+    async def _flush_rest(self) -> None:
+        try:
+            if self._task is not None:
+                await self._task
+        finally:
+            await self.flush()
+
+    def _take_back(self) -> None:
+        """What the store has neither taken nor refused: twice in the ledger is better than nowhere."""
+        why = f"the store did not answer within {CLOSE_SECONDS:g} s"
+        self._waiting[:0] = itertools.chain(*self._writing)
+        for recalled in self._waiting:
+            self.failures.setdefault(recalled.who.tenant, WriteFailure(why, self._core.clock(), 1))
+
     async def _save(self) -> None:
         """For the next process to write: this one ends, and the store does not take them."""
         for tenant, failure in self.failures.items():
             left = [recalled for recalled in self._waiting if recalled.who.tenant == tenant]
-            try:
-                ledger = await self._first_hash(tenant)
-            except Fault:
-                ledger = None
+            ledger = None
+            with suppress(Fault, TimeoutError):
+                async with asyncio.timeout(_ASK_SECONDS):
+                    ledger = await self._first_hash(tenant)
             try:
                 await asyncio.to_thread(
                     self._saved.save, self._core.clock(), tenant=tenant, ledger=ledger, store=self._core.settings.store,
