@@ -66,8 +66,9 @@ def test_it_is_written_by_the_next_process_to_the_same_ledger(clock: FakeClock, 
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("is_begun", [False, True])
 def test_of_a_store_that_hangs_it_is_kept_too(
-    clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_begun: bool
 ) -> None:
     """Closing does not wait for ever: whoever ends it at last by force would end what was recalled with it."""
     monkeypatch.setattr("commonplace.engine.recall.recall_log.CLOSE_SECONDS", 0.01)
@@ -83,8 +84,13 @@ def test_of_a_store_that_hangs_it_is_kept_too(
         engine = await Engine.open(store, clock=clock)
         await engine.policies.replace(WHO, [])
         await engine.close()
-        async with asyncio.timeout(30):
-            await recall_without_room(store, clock, tmp_path)
+        engine = await Engine.open(store, clock=clock, settings=Settings(folder=tmp_path))
+        store.full = True
+        await engine.recall(WHO, Query(("agent",), QUESTION))
+        while is_begun and not engine._recall_log._writing:
+            await asyncio.sleep(0)
+        await asyncio.wait_for(engine.close(), 30)
+        store.full = False
         engine = await Engine.open(store, clock=clock, settings=Settings(folder=tmp_path))
         await engine.close()
         (entry,) = await store.audit("local", operation="recall")

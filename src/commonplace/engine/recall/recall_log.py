@@ -200,7 +200,9 @@ class RecallLog:
     async def close(self) -> None:
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
-                await self._flush_rest()
+                if self._task is not None:
+                    await asyncio.wait([self._task])
+                await self.flush()
         except TimeoutError:
             self._take_back()
         finally:
@@ -208,13 +210,6 @@ class RecallLog:
                 self._timer.cancel()
             if self._waiting:
                 await self._save()
-
-    async def _flush_rest(self) -> None:
-        try:
-            if self._task is not None:
-                await self._task
-        finally:
-            await self.flush()
 
     def _take_back(self) -> None:
         """What the store has neither taken nor refused: twice in the ledger is better than nowhere."""
