@@ -53,6 +53,21 @@ def test_a_lease_keeps_others_away_until_it_runs_out() -> None:
     assert transact(store, lambda tx: deliveries.claim(tx, "copy", ["m"], "me", 120, 100)) == {}
 
 
+def test_what_was_sent_after_another_took_it_over_is_sent_once_more_when_that_has_ended() -> None:
+    """The other may have sent its newer state before, and would settle it as delivered."""
+    store = InMemory(FakeClock())
+    change = Change("m", "agent", "semantic", 1, None)
+    transact(store, lambda tx: deliveries.record_change(tx, "copy", change, "other", 10, 100))
+    for owner in ("other", "me"):
+        transact(store, lambda tx, owner=owner: deliveries.requeue_overtaken(tx, "copy", [change], owner, 20))
+    assert transact(store, lambda tx: deliveries.settle(tx, "copy", {"m": (1, 0)}, 30)) == []
+    (kept,) = asyncio.run(store.records("local", "outbox/copy"))
+    assert (kept.value["due"], kept.value["owner"]) == (110, None)
+    transact(store, lambda tx: deliveries.requeue_overtaken(tx, "copy", [change], "other", 120))
+    transact(store, lambda tx: deliveries.settle(tx, "copy", {"m": (1, 0)}, 120))
+    assert asyncio.run(store.records("local", "outbox/copy")) == []
+
+
 @pytest.mark.parametrize(("owner", "until", "taken"), [("me", 110, False), (None, 0, False), ("other", 110, True)])
 def test_what_failed_is_let_go_of_unless_another_has_taken_it_over(owner: Any, until: int, taken: bool) -> None:
     """Without its owner a third process would deliver it beside the one that has it in hand."""

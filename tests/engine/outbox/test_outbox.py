@@ -400,6 +400,52 @@ async def test_what_is_under_way_is_not_sent_a_second_time_by_the_poll(late_ms: 
         assert await h.waiting() == {}
 
 
+@pytest.mark.parametrize("is_confirmed", [True, False], ids=["confirmed", "not confirmed"])
+@run
+async def test_what_arrives_after_its_lease_does_not_outlast_what_another_process_delivered(is_confirmed: bool) -> None:
+    """As where a machine sleeps in the middle of a delivery, and goes on with it when it wakes."""
+    clock = FakeClock()
+    copy = Late(clock)
+    async with (
+        house(clock=clock, stores=[copy], timeout=5.0 if is_confirmed else 0.05) as asleep,
+        house(clock=clock, stores=[copy], primary=asleep.primary) as other,
+    ):
+        writer = asyncio.create_task(asleep.remember("Alice's diary"))
+        await _until_under_way(copy)
+        (id,) = await asleep.waiting()
+        if not is_confirmed:
+            asleep.outbox._couriers["copy"]._settle = _held(asleep, settled := asyncio.Event())
+            await writer
+        clock.advance(LEASE_MS + 10_000)
+        copy.late = False
+        await other.engine.forget(WHO, Forget(AGENT, [id], hard_delete=True))
+        await other.outbox.join()
+        assert await other.waiting() == {}
+        copy.arrives.set()
+        await asyncio.gather(*copy.under_way)
+        assert await copy.contents() == {"Alice's diary"}
+        if not is_confirmed:
+            settled.set()
+        await writer
+        await asleep.outbox.join()
+        for _ in range(3):
+            clock.advance(DOUBT_MS + 10_000)
+            await other.outbox.run_due()
+        assert await copy.contents() == set()
+        assert await other.waiting() == {}
+
+
+def _held(h: House, released: asyncio.Event) -> Any:
+    """Its courier's, which comes later: the machine sleeps before it is noted how the delivery went."""
+    settle = h.outbox._couriers["copy"]._settle
+
+    async def later(*given: Any) -> None:
+        await released.wait()
+        await settle(*given)
+
+    return later
+
+
 @run
 async def test_what_a_writer_has_recorded_and_not_handed_over_yet_is_not_the_polls() -> None:
     async with house() as h:

@@ -23,9 +23,9 @@ QUEUE_MS = 30_000  # for which something may wait for its turn: its lease must n
 DOUBT_MS = 60_000  # for which a write that was not confirmed may still arrive
 SPLIT_SECONDS = 30.0  # for finding what a store cannot take in a group: the lease of it must not run out meanwhile
 
-#: Told what was delivered (with the order of each), what was not and why, and until when a write that was not
-#: confirmed may still arrive.
-Settle = Callable[[str, Mapping[str, Order], Mapping[str, str], Mapping[str, int]], Awaitable[None]]
+#: Told what was sent, what of it was delivered (with the order of each), what was not and why, and until when a write
+#: that was not confirmed may still arrive.
+Settle = Callable[[str, Sequence[Change], Mapping[str, Order], Mapping[str, str], Mapping[str, int]], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -111,8 +111,10 @@ class Courier:
     async def _send_group(self, tenant: str, group: Sequence[_Delivery]) -> None:
         last = self.replica.clock() - QUEUE_MS
         failed = {each.change.id: "others took too long before it" for each in group if each.given_at < last}
+        given = [each.change for each in group if each.change.id not in failed]
+        sent = [change for change in given if not self._is_overtaken(tenant, change)]
         try:
-            failed |= await self._deliver(tenant, [each.change for each in group if each.change.id not in failed])
+            failed |= await self._deliver(tenant, sent)
         except BaseException as error:
             for each in group:
                 each.future.cancel()
@@ -127,22 +129,24 @@ class Courier:
         ids = [each.change.id for each in group]
         doubt = {id: self._doubtful[tenant, id] for id in ids if (tenant, id) in self._doubtful}
         try:
-            await self._settle(tenant, done, failed, doubt)
+            await self._settle(tenant, sent, done, failed, doubt)
         # The records are still there, and come up again when their lease is over.
         except Fault as fault:
             log.warning("what %s has was not noted: %s", self.replica.name, fault.message)
         except Exception:
             log.exception("what %s has was not noted", self.replica.name)
 
+    def _is_overtaken(self, tenant: str, change: Change) -> bool:
+        return change.seq < self._sent.get((tenant, change.id), 0)
+
     async def _deliver(self, tenant: str, changes: Sequence[Change]) -> dict[str, str]:
         """By id, why it was not delivered."""
-        fresh = [c for c in changes if c.seq >= self._sent.get((tenant, c.id), 0)]  # the others are overtaken
-        kept = [as_kept(self.replica, change) for change in fresh]
+        kept = [as_kept(self.replica, change) for change in changes]
         # An erasure depends on no write: those that the store does not take would keep it waiting for ever.
         failed = await self._send(tenant, [change for change in kept if change.entry is None])
         failed |= await self._send(tenant, [change for change in kept if change.entry is not None])
         failed = self._in_doubt(tenant, kept) | failed
-        for change in fresh:
+        for change in changes:
             if change.id not in failed:
                 self._sent[tenant, change.id] = change.seq
         while len(self._sent) > _REMEMBERED:

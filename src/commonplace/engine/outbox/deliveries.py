@@ -189,6 +189,20 @@ def settle(tx: Transaction, store: str, delivered: Mapping[str, Order], now: int
     return again
 
 
+def requeue_overtaken(tx: Transaction, store: str, sent: Iterable[Change], owner: str, now: int) -> None:
+    """What was sent although its lease had run out, as where a machine slept meanwhile, and another process took it
+    over: it may lie over what that one delivered, which is delivered once more."""
+    for change in sent:
+        there = tx.record(kind_of(store), change.id)
+        if there is None:
+            # Of now: of the sequence that was sent it would be overtaken by what the other has delivered.
+            value = {"agent": change.agent_id, "seq": tx.seq, "at": now, "attempts": 0, "due": now}
+            tx.put_record(Record(kind_of(store), change.id, {**value, "owner": None, "until": 0}))
+        elif there.value.get("owner") not in (None, "", owner):
+            doubt = max(int(there.value.get("doubt", 0)), int(there.value.get("until", 0)))
+            tx.put_record(Record(there.kind, change.id, {**there.value, "doubt": doubt}))
+
+
 def note_doubt(tx: Transaction, store: str, doubt: Mapping[str, int], now: int) -> None:
     """Write down until when writes that were not confirmed may arrive, where whoever delivers next will read it."""
     for id, until in doubt.items():

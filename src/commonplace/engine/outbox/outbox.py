@@ -313,9 +313,14 @@ class Outbox:
 
     def _settler(self, replica: Replica) -> Settle:
         async def settle(
-            tenant: str, done: Mapping[str, Order], failed: Mapping[str, str], doubt: Mapping[str, int]
+            tenant: str,
+            sent: Sequence[Change],
+            done: Mapping[str, Order],
+            failed: Mapping[str, str],
+            doubt: Mapping[str, int],
         ) -> None:
             def work(tx: Transaction) -> list[str]:
+                deliveries.requeue_overtaken(tx, replica.name, sent, self._owner, tx.now)
                 deliveries.note_doubt(tx, replica.name, doubt, tx.now)
                 for error in set(failed.values()):
                     ids = [id for id, why in failed.items() if why == error]
