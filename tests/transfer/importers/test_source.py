@@ -126,6 +126,12 @@ def test_an_archive_is_opened_once(tmp_path: Path) -> None:
     assert [item.draft.content for item in (first, *read)] == ["Alice drinks tea", "Bob drinks milk"]
 
 
+def test_a_line_break_in_the_name_of_a_note_keeps_it_a_note(tmp_path: Path) -> None:
+    (tmp_path / "c\nd.md").write_text("Alice drinks tea")
+    (note,) = importer("markdown").read(Source(tmp_path))
+    assert note.draft.content == "Alice drinks tea"
+
+
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_name_that_an_archive_has_twice_is_said(tmp_path: Path) -> None:
     """Only the last can be read: the other would be left out without a word."""

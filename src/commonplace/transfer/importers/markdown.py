@@ -27,7 +27,7 @@ from commonplace.transfer.report import BrokenFile
 from commonplace.wire.record import MAX_CONTENT_CHARS
 
 NAME, TITLE = "markdown", "Markdown notes (basic-memory, Obsidian)"
-_NOTES = r".*\.(?i:md|markdown)"
+_NOTES = r"(?s).*\.(?i:md|markdown)"
 _LINK = re.compile(r"\[\[([^\]|#\n]{1,200})(?:[#|][^\]\n]*)?\]\]")
 _HEADING = re.compile(r"^#\s+(.+)$", re.MULTILINE)
 _CREATED, _CHANGED = ("created", "created_at", "date"), ("modified", "updated", "updated_at", "last_modified")
