@@ -32,6 +32,11 @@ class Fault(Exception):
     def summary_for(self, *, is_operator: bool) -> str:
         return self.summary if is_operator or self.public is None else self.public
 
+    def message_for(self, *, is_operator: bool) -> str:
+        if is_operator or self.public is None:
+            return self.message
+        return self.public if self.public_hint is None else f"{self.public}; {self.public_hint}"
+
     def to_wire(self) -> dict[str, Any]:
         error: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.details:

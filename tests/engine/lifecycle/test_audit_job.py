@@ -37,6 +37,8 @@ def test_every_tenants_ledger_is_exported_when_it_is_due(tmp_path: Path, clock: 
         rewrite_ledger(store, "local", ())  # as if someone had cut it off
         assert "was cut off" in str((await engine.lifecycle.run(WHO, "audit")).error)
         assert "was cut off" in (await engine.upkeep.status(WHO))["audit_export"]["error"]
+        shown = await engine.upkeep.status(Principal("alice", "local", role="reader"))
+        assert shown["audit_export"]["error"] == "it failed", "which names a file of the operator's"
         await engine.close()
 
     asyncio.run(scenario())

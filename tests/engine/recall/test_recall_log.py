@@ -205,6 +205,8 @@ def test_no_entry_of_a_recall_is_dropped_because_writing_it_failed(
             await asyncio.sleep(0)
         assert (failure["waiting"], failure["failing_since"]) == (25, clock())
         assert str(failing) in failure["error"]
+        shown = await engine.upkeep.status(Principal("alice", "local", role="reader"))
+        assert shown["unwritten_recalls"]["error"] == "it failed", "where it is, and why, is for operators"
         assert "unwritten_recalls" not in await engine.upkeep.status(Principal("eve", "acme"))
         store.failing = None
         while len(engine._recall_log):

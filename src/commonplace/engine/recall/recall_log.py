@@ -16,7 +16,7 @@ from commonplace.engine.ledger import audit
 from commonplace.engine.recall.saved_recalls import SavedRecalls
 from commonplace.stores.base import Transaction
 from commonplace.wire.canonical import new_salt, sha256_hex
-from commonplace.wire.errors import Fault, Unavailable
+from commonplace.wire.errors import Fault, Unavailable, with_public
 from commonplace.wire.record import Principal
 
 DELAY_SECONDS = 0.5
@@ -104,10 +104,9 @@ class RecallLog:
             await self.flush()
             if self.failures and len(self._waiting) >= MAX_UNWRITTEN:
                 why = next(iter(self.failures.values())).error
-                raise Unavailable(
-                    f"{len(self._waiting):,} recalls wait to be written to the ledger, which fails: {why}; nothing "
-                    "more is recalled until that is mended"
-                )
+                waiting = f"{len(self._waiting):,} recalls wait to be written to the ledger, which fails"
+                stopped = "nothing more is recalled until that is mended"
+                raise with_public(Unavailable(f"{waiting}: {why}; {stopped}"), f"{waiting}; {stopped}")
         if self._core.settings.folder is not None and not self._core.settings.store:
             # An object of the program's own has no address: what it is owed is known by its ledger alone, which is
             # asked for while it answers.

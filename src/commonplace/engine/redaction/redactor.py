@@ -178,8 +178,8 @@ class Redactor:
         store is, and who logs in there, is for operators; `who` is None where nobody knows who asks."""
         if fault.public is not None and not (who is not None and who.is_operator):
             log.warning("%s", fault.message)  # which is said to nobody now
+            fault.message = fault.message_for(is_operator=False)
             fault.summary, fault.hint, fault.details = fault.public, fault.public_hint, {}
-            fault.message = fault.public if fault.public_hint is None else f"{fault.public}; {fault.public_hint}"
         fault.message, fault.summary = self.shown(fault.message), self.shown(fault.summary)
         short = {name: self.shown(each) if isinstance(each, str) else each for name, each in fault.details.items()}
         fault.details = self.document(short)[0]

@@ -92,7 +92,7 @@ class Imports:
                     ready.append((i, await admit_history(self._core, who, versions, survivors)))
                 survivors[versions[-1].id] = versions[-1].merged_into
             except Fault as fault:
-                outcomes[i] = Outcome("left_out", fault.message)
+                outcomes[i] = Outcome("left_out", fault.message_for(is_operator=who.is_operator))
         for batch in [ready] if not dry_run else [[each] for each in ready]:
             if not batch:
                 continue
@@ -208,7 +208,7 @@ class Imports:
             with without_audit() if dry_run else nullcontext():
                 clean = await clean_statement(self._core, who, said)
         except Fault as fault:
-            return Outcome("left_out", fault.message)
+            return Outcome("left_out", fault.message_for(is_operator=who.is_operator))
         names = ("subject", "predicate", "object", "provenance")
         kept = replace(triple, **{name: getattr(clean, name) for name in names})
         try:
@@ -247,7 +247,7 @@ class Imports:
                 if "identity" in missing:
                     await self._palaces.set_identity(who, palace.name, palace.identity)
         except Fault as fault:
-            return Outcome("left_out", fault.message)
+            return Outcome("left_out", fault.message_for(is_operator=who.is_operator))
         return Outcome("written", redacted=tuple(labels))
 
 

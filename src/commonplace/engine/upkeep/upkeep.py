@@ -28,6 +28,7 @@ from commonplace.engine.lifecycle.scheduler import LIFECYCLE
 from commonplace.engine.memory import expire
 from commonplace.engine.memory.passages import passages
 from commonplace.engine.memory.read import count_shown
+from commonplace.engine.outbox.shown_problems import shown_problem
 from commonplace.engine.outbox.store_names import known_names
 from commonplace.engine.outbox.stores import Stores
 from commonplace.engine.recall.languages import language
@@ -90,10 +91,10 @@ class Upkeep:
         if RANK[who.role] >= RANK["reviewer"] and (told := await core.primary.record(who.tenant, WEBHOOK, CURSOR)):
             found["webhook"] = {n: v for n, v in told.value.items() if n in ("error", "attempts", "failing_since")}
         if (owed := await self._log.unwritten_report(who.tenant)) is not None:
-            found["unwritten_recalls"] = owed
+            found["unwritten_recalls"] = {**owed, "error": shown_problem(who, owed["error"])}
         exported = await core.primary.record(who.tenant, LIFECYCLE, AUDIT_JOB) if core.settings.audit.export else None
         if exported is not None and exported.value["error"]:
-            found["audit_export"] = {"error": exported.value["error"], "at": exported.value["at"]}
+            found["audit_export"] = {"error": shown_problem(who, exported.value["error"]), "at": exported.value["at"]}
         if isinstance(core.primary, FileUpkeep):
             found |= await core.primary.sizes()
         if info is not None and isinstance(core.primary, Reindexable):
