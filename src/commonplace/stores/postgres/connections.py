@@ -17,7 +17,7 @@ from psycopg.pq import TransactionStatus
 from commonplace.stores.base import Reach
 from commonplace.stores.postgres import text_cells
 from commonplace.stores.postgres.address import Address
-from commonplace.stores.worker_threads import ReaderThreads
+from commonplace.stores.worker_threads import ReaderThreads, WorkerThreads
 from commonplace.wire.errors import Fault, OperatorActionRequired, Unavailable, ValidationError, with_public
 
 if TYPE_CHECKING:
@@ -199,21 +199,7 @@ class ReaderPool:
             session.roll_back()
 
     def close(self, until: float) -> bool:
-        """Whether all that was asked is finished by then; what is not goes on, and nobody waits for it."""
-        is_finished = self._threads.close(until)
-        if is_finished:
-            self._close_sessions()
-        else:  # not while a thread waits at one
-            threading.Thread(target=self._close_later, name="commonplace-closing", daemon=True).start()
-        return is_finished
-
-    def _close_later(self) -> None:
-        self._threads.close()
-        self._close_sessions()
-
-    def _close_sessions(self) -> None:
-        for session in self._all:
-            session.close()
+        return close_threads(self._threads, self._all, until)
 
     def _session(self) -> Session:
         session: Session | None = getattr(self._local, "session", None)
@@ -284,6 +270,25 @@ class ReaderPool:
             if due:
                 self._look_at = now + LOOK_AGAIN
         return due
+
+
+def close_threads(threads: WorkerThreads | ReaderThreads, sessions: Sequence[Session], until: float) -> bool:
+    """Whether all that was asked is finished by then; what is not goes on, and nobody waits for it."""
+
+    def close_sessions() -> None:
+        for session in sessions:
+            session.close()
+
+    def close_later() -> None:
+        threads.close()
+        close_sessions()
+
+    is_finished = threads.close(until)
+    if is_finished:
+        close_sessions()
+    else:  # not while a thread waits at one
+        threading.Thread(target=close_later, name="commonplace-closing", daemon=True).start()
+    return is_finished
 
 
 def sentence_of(error: psycopg.Error) -> str:

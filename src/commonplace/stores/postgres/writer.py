@@ -18,7 +18,7 @@ from psycopg import errors
 
 from commonplace.stores.commit_groups import Job, TenantState, deliver
 from commonplace.stores.postgres.address import Address
-from commonplace.stores.postgres.connections import Session, committed_to, fault_of, sentence_of
+from commonplace.stores.postgres.connections import Session, close_threads, committed_to, fault_of, sentence_of
 from commonplace.stores.postgres.queries import read_meta
 from commonplace.stores.postgres.transaction import BLOCK, Embedders, PostgresTransaction
 from commonplace.stores.worker_threads import WorkerThreads
@@ -78,21 +78,7 @@ class Writer:
         return await self._threads.run(lambda: self._run_outside(work))
 
     def close(self, until: float) -> bool:
-        """Whether all that was asked is finished by then; what is not goes on, and nobody waits for it."""
-        is_finished = self._threads.close(until)
-        if is_finished:
-            self._close_sessions()
-        else:  # not while a thread waits at one
-            threading.Thread(target=self._close_later, name="commonplace-closing", daemon=True).start()
-        return is_finished
-
-    def _close_later(self) -> None:
-        self._threads.close()
-        self._close_sessions()
-
-    def _close_sessions(self) -> None:
-        for session in self._all:
-            session.close()
+        return close_threads(self._threads, self._all, until)
 
     # on a writer's thread
 
