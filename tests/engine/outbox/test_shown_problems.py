@@ -9,8 +9,8 @@ from replica_house import AGENT, Flaky, House, house, run
 
 from commonplace.dialects.memorywire import Memorywire
 from commonplace.engine import Draft, Forget, Query
+from commonplace.engine.outbox.resync_notices import LEFT_OUT, STORE_NAME, STORES, resync_advice
 from commonplace.engine.outbox.shown_problems import shown_problem
-from commonplace.engine.outbox.store_names import LEFT_OUT, STORE_NAME, STORES, resync_advice
 from commonplace.engine.types import SYSTEM
 from commonplace.stores.base import Record
 from commonplace.testing.subject import DAY_MS, WHO, FakeClock

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
 
 import pytest
+from attached_copies import LEFT_OUT_SAID, files_with_the_text, open_beside, remember, said_of_the_copy
 from replica_house import run
 
 from commonplace.config import Config
 from commonplace.embedders.hashing import HashingEmbedder
-from commonplace.engine import Draft, Engine, Forget, Query
+from commonplace.engine import Draft, Engine, Forget
 from commonplace.engine.core import SYSTEM
-from commonplace.engine.outbox import stores as stores_module
 from commonplace.engine.outbox.deliveries import agents_of, kind_of, settle
-from commonplace.engine.outbox.outbox import LOOK_MS
-from commonplace.engine.outbox.store_names import (
-    RENAMED_MS,
-    STORE_NAME,
-    WantedName,
-    assign_names,
-    choose_names,
-    known_names,
-    resync_advice,
-)
+from commonplace.engine.outbox.resync_notices import STORE_NAME
+from commonplace.engine.outbox.store_names import RENAMED_MS, WantedName, assign_names, choose_names, known_names
 from commonplace.engine_factory import attachments, open_engine, store_address, wanted_name
 from commonplace.stores.base import Record, StoreSettings, Transaction
 from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.stores.urls import parse_store_url, store_key
 from commonplace.testing.subject import WHO, FakeClock
-from commonplace.wire.errors import Conflict, NotFound, Unavailable, ValidationError
+from commonplace.wire.errors import Conflict, NotFound, ValidationError
 from commonplace.wire.validate import check
 
 A, B, C = (WantedName(address, "sqlite") for address in "abc")
@@ -81,9 +72,9 @@ def test_a_given_name_that_another_has_is_refused_and_not_changed(given: Any, sa
 @run
 async def test_the_start_is_refused_and_nothing_is_copied(tmp_path: Path, urls: tuple[str, ...]) -> None:
     with pytest.raises(ValidationError, match="another name="):
-        await _open(tmp_path, FakeClock(), *urls)
+        await open_beside(tmp_path, FakeClock(), *urls)
     assert {path.name for path in tmp_path.iterdir()} & {"a.db", "b.db"} == set()
-    await (await _open(tmp_path, FakeClock(), "a.db?name=x", "b.db?name=y")).close()
+    await (await open_beside(tmp_path, FakeClock(), "a.db?name=x", "b.db?name=y")).close()
 
 
 class Theirs:
@@ -146,25 +137,14 @@ def test_an_address_is_without_what_is_secret_and_what_may_change(one: str, othe
     assert (keys[0] == keys[1]) is same
 
 
-async def _open(folder: Path, clock: FakeClock, *urls: str) -> Engine:
-    stores = (f"sqlite://{folder}/primary.db", *(f"sqlite://{folder}/{url}" for url in urls))
-    engine = await open_engine(
-        Config(data=folder, store=stores[0], stores=stores), embedder=HashingEmbedder(), clock=clock
-    )
-    if engine._core.outbox._loop is not None:
-        engine._core.outbox._loop.cancel()
-    await engine.stores.wait_until_open(5)
-    return engine
-
-
 async def _erased_while_b_is_away(folder: Path, clock: FakeClock, *urls: str) -> None:
     """Of two copies the first has an erasure, and the other is to have it."""
-    engine = await _open(folder, clock, *urls)
+    engine = await open_beside(folder, clock, *urls)
     id = (await engine.remember(WHO, Draft("agent", "semantic", "PINCODE-ZEBRA opens the safe"))).id
     await engine.close()
     (folder / "b").rename(folder / "b.away")
     (folder / "b").write_text("")
-    engine = await _open(folder, clock, *urls)
+    engine = await open_beside(folder, clock, *urls)
     await engine.forget(WHO, Forget("agent", [id], hard_delete=True))
     await engine.close()
     (folder / "b").unlink()
@@ -176,14 +156,10 @@ async def _erasure_of_b_discarded(folder: Path) -> FakeClock:
     (folder / "b").mkdir()
     clock = FakeClock()
     await _erased_while_b_is_away(folder, clock, "b/b.db")
-    engine = await _open(folder, clock)
+    engine = await open_beside(folder, clock)
     await engine.stores.discard(WHO, "sqlite-2")
     await engine.close()
     return clock
-
-
-def _with_the_text(folder: Path) -> list[str]:
-    return [path.name for path in folder.rglob("*") if path.is_file() and b"PINCODE-ZEBRA" in path.read_bytes()]
 
 
 @pytest.mark.parametrize("after", [["b/b.db", "a.db"], ["b/b.db"], ["c.db", "b/b.db"]])
@@ -192,13 +168,13 @@ async def test_an_erasure_reaches_its_store_wherever_that_is_named(tmp_path: Pat
     (tmp_path / "b").mkdir()
     clock = FakeClock()
     await _erased_while_b_is_away(tmp_path, clock, "a.db", "b/b.db")
-    assert _with_the_text(tmp_path)
-    engine = await _open(tmp_path, clock, *after)
+    assert files_with_the_text(tmp_path)
+    engine = await open_beside(tmp_path, clock, *after)
     await engine._core.outbox.run_due()
     waiting = {each["name"]: each["waiting"] for each in await engine.stores.list(WHO)}
     await engine.close()
     assert waiting["sqlite-3"] == 0
-    assert _with_the_text(tmp_path) == []
+    assert files_with_the_text(tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -213,24 +189,24 @@ async def test_an_erasure_reaches_its_store_under_another_name_and_by_another_pa
     clock = FakeClock()
     await _erased_while_b_is_away(tmp_path, clock, "b/b.db")
     (tmp_path / "b" / "link.db").symlink_to("b.db")
-    engine = await _open(tmp_path, clock, after)
+    engine = await open_beside(tmp_path, clock, after)
     with pytest.raises(NotFound if "name=" in after else Conflict):
         await engine.stores.discard(WHO, "sqlite-2")  # which is the store that is attached
     await engine._core.outbox.run_due()
     waiting = {each["name"]: each["waiting"] for each in await engine.stores.list(WHO)}
     await engine.close()
     assert waiting == {"sqlite": 0, ("spare" if "name=" in after else "sqlite-2"): 0}
-    assert _with_the_text(tmp_path) == []
+    assert files_with_the_text(tmp_path) == []
 
 
 @run
 async def test_a_notice_goes_along_with_the_store_to_its_new_name(tmp_path: Path) -> None:
     clock = await _erasure_of_b_discarded(tmp_path)
-    engine = await _open(tmp_path, clock, "b/b.db?name=spare")
+    engine = await open_beside(tmp_path, clock, "b/b.db?name=spare")
     assert "what waited for it was discarded" in (await engine.stores.list(WHO))[1]["last_error"]
     assert (await engine.stores.resync(WHO, "spare"))["equal"]
     await engine.close()
-    assert _with_the_text(tmp_path) == []
+    assert files_with_the_text(tmp_path) == []
 
 
 @pytest.mark.parametrize("other", ["c.db", "c.db?name=sqlite-2"], ids=["of itself", "given"])
@@ -238,89 +214,15 @@ async def test_a_notice_goes_along_with_the_store_to_its_new_name(tmp_path: Path
 async def test_a_notice_is_not_lost_to_a_store_that_would_have_its_name(tmp_path: Path, other: str) -> None:
     """The one that still has what was erased is attached again, and nobody would be told."""
     clock = await _erasure_of_b_discarded(tmp_path)
-    engine = await _open(tmp_path, clock, other)
+    engine = await open_beside(tmp_path, clock, other)
     said = (await engine.stores.list(WHO))[1].get("last_error", "")
     assert ("may still have copies of what was erased" in said) is ("name=" in other)
     await engine.close()
     if "name=" not in other:
-        engine = await _open(tmp_path, clock, other, "b/b.db")
+        engine = await open_beside(tmp_path, clock, other, "b/b.db")
         said = [each.get("last_error", "") for each in await engine.stores.list(WHO)]
         assert ["what waited for it was discarded" in each for each in said] == [False, False, True]
         await engine.close()
-
-
-async def _advice(engine: Engine) -> list[bool]:
-    """Of each copy, whether it is said that it was never resynced, wherever one looks."""
-    listed = (await engine.stores.list(WHO))[1:]
-    check("memorywire/operations/stores.response", {"stores": listed})
-    said = ["never resynced: memories from before it was attached" in each.get("last_error", "") for each in listed]
-    found = await engine.stores.examine()
-    assert ["; never resynced" in finding.detail for finding in found] == said
-    assert [not finding.ok for finding in found] == said
-    return said
-
-
-@run
-async def test_a_store_that_is_attached_to_one_with_memories_is_said_to_need_a_resync(tmp_path: Path) -> None:
-    clock = FakeClock()
-    engine = await _open(tmp_path, clock, "a.db")
-    for n in range(120):
-        await engine.remember(WHO, Draft("agent", "semantic", f"fact {n}"))
-    await engine.close()
-    for stores, said in ((("a.db", "b.db"), [False, True]), (("b.db?name=spare", "a.db"), [True, False])):
-        for _ in range(2):  # it is so also for those who open it afterwards
-            engine = await _open(tmp_path, clock, *stores)
-            assert await _advice(engine) == said
-            await engine.remember(WHO, Draft("agent", "semantic", "a fact that every one of them is told"))
-            await engine.close()
-    engine = await _open(tmp_path, clock, "a.db", "b.db?name=spare")
-
-    def stop(done: int, of: int) -> None:
-        if done > 60:
-            raise KeyError("the operator has seen enough")
-
-    with pytest.raises(KeyError):
-        await engine.stores.resync(WHO, "spare", stop)
-    assert await _advice(engine) == [False, True], "half of it is not all"
-    assert (await engine.stores.resync(WHO, "spare"))["equal"]
-    await engine.close()
-    for name in ("", "?name=other"):
-        engine = await _open(tmp_path, clock, "a.db", f"b.db{name}")
-        assert await _advice(engine) == [False, False]
-        await engine.close()
-
-
-@pytest.mark.parametrize("change", ["erase", "remember", "recall"])
-@run
-async def test_what_a_process_changes_without_a_store_that_others_have_is_said_of_it(
-    tmp_path: Path, change: str
-) -> None:
-    """It is never told: of an erasure nobody would know that the copy is still there."""
-    clock = FakeClock()
-    engine = await _open(tmp_path, clock, "b.db")
-    id = (await engine.remember(WHO, Draft("agent", "semantic", "PINCODE-ZEBRA opens the safe"))).id
-    await engine.close()
-    engine = await _open(tmp_path, clock)
-    if change == "erase":
-        await engine.forget(WHO, Forget("agent", [id], hard_delete=True))
-    elif change == "remember":
-        await engine.remember(WHO, Draft("agent", "semantic", "Bob likes tea"))
-    else:
-        await engine.recall(WHO, Query(("agent",), "what opens the safe?"))
-    await engine.close()
-    for name in ("", "?name=spare"):
-        engine = await _open(tmp_path, clock, f"b.db{name}")
-        listed = await engine.stores.list(WHO)
-        check("memorywire/operations/stores.response", {"stores": listed})
-        said = "by a process that did not have it" in listed[1].get("last_error", "")
-        assert said is (change != "recall")
-        assert (await engine.stores.examine())[0].ok is not said
-        if name:
-            assert (await engine.stores.resync(WHO, "spare"))["equal"]
-            assert "last_error" not in (await engine.stores.list(WHO))[1]
-        await engine.close()
-    if change == "erase":
-        assert _with_the_text(tmp_path) == []
 
 
 @run
@@ -350,14 +252,14 @@ async def test_what_waits_under_two_names_of_a_store_is_told_as_either_has_it() 
 async def test_a_copy_whose_file_is_gone_is_begun_anew_and_said_to_lack_what_it_had(tmp_path: Path, more: int) -> None:
     """Such as one on a disk that is not mounted: the erasure was delivered to the new file, and nothing showed it."""
     clock = FakeClock()
-    engine = await _open(tmp_path, clock, "b.db")
+    engine = await open_beside(tmp_path, clock, "b.db")
     id = (await engine.remember(WHO, Draft("agent", "semantic", "PINCODE-ZEBRA opens the safe"))).id
     for _ in range(more):
         await engine.remember(WHO, Draft("agent", "semantic", "Bob likes tea"))
     await engine.close()
     (tmp_path / "b.db").rename(tmp_path / "b.away")
     for opened in range(2):
-        engine = await _open(tmp_path, clock, "b.db")
+        engine = await open_beside(tmp_path, clock, "b.db")
         said = (await engine.stores.list(WHO))[1].get("last_error", "")
         assert "its file or folder was not there, and was begun anew" in said
         assert "run `commonplace stores resync sqlite-2`" in said
@@ -368,12 +270,12 @@ async def test_a_copy_whose_file_is_gone_is_begun_anew_and_said_to_lack_what_it_
     for beside in tmp_path.glob("b.db*"):
         beside.unlink()
     (tmp_path / "b.away").rename(tmp_path / "b.db")
-    engine = await _open(tmp_path, clock, "b.db")
+    engine = await open_beside(tmp_path, clock, "b.db")
     assert "may have copies of what was erased" in (await engine.stores.list(WHO))[1].get("last_error", "")
     assert (await engine.stores.resync(WHO, "sqlite-2"))["equal"]
     assert "last_error" not in (await engine.stores.list(WHO))[1]
     await engine.close()
-    assert _with_the_text(tmp_path) == []
+    assert files_with_the_text(tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -411,24 +313,24 @@ async def test_what_a_process_records_under_a_name_that_another_has_changed_reac
     """Such as a command with name= beside a server without it: nobody would look under the former name any more."""
     (tmp_path / "b").mkdir()
     clock = FakeClock()
-    engine = await _open(tmp_path, clock, "b/b.db")
+    engine = await open_beside(tmp_path, clock, "b/b.db")
     id = (await engine.remember(WHO, Draft("agent", "semantic", "PINCODE-ZEBRA opens the safe"))).id
     await engine.close()
     (tmp_path / "b").rename(tmp_path / "b.away")
     (tmp_path / "b").write_text("")
-    server = await _open(tmp_path, clock, "b/b.db")
-    await (await _open(tmp_path, clock, "b/b.db?name=spare")).close()
+    server = await open_beside(tmp_path, clock, "b/b.db")
+    await (await open_beside(tmp_path, clock, "b/b.db?name=spare")).close()
     await server.forget(WHO, Forget("agent", [id], hard_delete=True))
     await server.close()
     (tmp_path / "b").unlink()
     (tmp_path / "b.away").rename(tmp_path / "b")
     clock.advance(600_000)
-    engine = await _open(tmp_path, clock, after)
+    engine = await open_beside(tmp_path, clock, after)
     await engine._core.outbox.run_due()
     listed = await engine.stores.list(WHO)
     await engine.close()
     assert [(each["waiting"], each.get("last_error")) for each in listed] == [(0, None), (0, None)]
-    assert _with_the_text(tmp_path) == []
+    assert files_with_the_text(tmp_path) == []
 
 
 @run
@@ -436,7 +338,7 @@ async def test_a_former_name_is_kept_for_a_while_and_is_no_other_store(tmp_path:
     clock = FakeClock()
 
     async def names(url: str) -> tuple[list[str], list[str]]:
-        engine = await _open(tmp_path, clock, url)
+        engine = await open_beside(tmp_path, clock, url)
         assert "last_error" not in (await engine.stores.list(WHO))[1]
         await engine.remember(WHO, Draft("agent", "semantic", "tea"))  # which every store is told
         primary = engine._core.primary
@@ -452,34 +354,10 @@ async def test_a_former_name_is_kept_for_a_while_and_is_no_other_store(tmp_path:
     assert await names("b.db?name=one") == (["one"], ["one"])
 
 
-@run
-async def test_a_resync_that_leaves_something_waiting_has_come_to_its_end(tmp_path: Path) -> None:
-    """What it did not take is told of by what waits; nothing else is missing."""
-    clock = FakeClock()
-    engine = await _open(tmp_path, clock)
-    for text in ("tea", "milk"):
-        await engine.remember(WHO, Draft("agent", "semantic", text))
-    await engine.close()
-    engine = await _open(tmp_path, clock, "a.db")
-    copy = await engine._core.outbox.replicas.named("sqlite-2")._opened()  # type: ignore[union-attr]
-    put = copy.put
-
-    async def refuse(entries: Any) -> None:
-        if any(entry.memory.content == "milk" for entry in entries):
-            raise ValueError("milk")
-        await put(entries)
-
-    copy.put = refuse  # type: ignore[method-assign]
-    assert not (await engine.stores.resync(WHO, "sqlite-2"))["equal"]
-    said = (await engine.stores.list(WHO))[1]["last_error"]
-    assert (said, (await engine.stores.list(WHO))[1]["waiting"]) == ("it failed: ValueError", 1)
-    await engine.close()
-
-
 @pytest.mark.parametrize("filled", [True, False])
 @run
 async def test_an_object_is_known_by_its_name(tmp_path: Path, filled: bool) -> None:
-    engine = await _open(tmp_path, FakeClock())
+    engine = await open_beside(tmp_path, FakeClock())
     if filled:
         await engine.remember(WHO, Draft("agent", "semantic", "tea"))
     await engine.close()
@@ -504,10 +382,10 @@ async def test_what_an_earlier_version_remembered_of_an_address_is_known_again(t
     old = store_key(f"sqlite://{tmp_path}/b/b.db")
     await primary.transact(SYSTEM, lambda tx: tx.put_record(Record(STORE_NAME, "sqlite-3", {"address": old, "at": 1})))
     await primary.close()
-    engine = await _open(tmp_path, clock, "b/b.db")
+    engine = await open_beside(tmp_path, clock, "b/b.db")
     await engine._core.outbox.run_due()
     await engine.close()
-    assert _with_the_text(tmp_path) == []
+    assert files_with_the_text(tmp_path) == []
 
 
 @run
@@ -515,15 +393,15 @@ async def test_a_store_that_takes_the_place_of_another_does_not_take_what_waits_
     (tmp_path / "b").mkdir()
     clock = FakeClock()
     await _erased_while_b_is_away(tmp_path, clock, "a.db", "b/b.db")
-    engine = await _open(tmp_path, clock, "a.db", "c.db")
+    engine = await open_beside(tmp_path, clock, "a.db", "c.db")
     await engine._core.outbox.run_due()
     waiting = {each["name"]: each["waiting"] for each in await engine.stores.list(WHO)}
     await engine.close()
     assert waiting == {"sqlite": 0, "sqlite-2": 0, "sqlite-4": 0, "sqlite-3": 1}
-    engine = await _open(tmp_path, clock, "c.db", "b/b.db")
+    engine = await open_beside(tmp_path, clock, "c.db", "b/b.db")
     await engine._core.outbox.run_due()
     await engine.close()
-    assert _with_the_text(tmp_path) == []
+    assert files_with_the_text(tmp_path) == []
 
 
 @run
@@ -532,7 +410,7 @@ async def test_a_given_name_that_means_another_store_while_something_waits_is_sa
     clock = FakeClock()
     await _erased_while_b_is_away(tmp_path, clock, "b/b.db?name=spare")
     for _ in range(2):  # also when what waited was delivered to the one that has the name now
-        engine = await _open(tmp_path, clock, "c.db?name=spare")
+        engine = await open_beside(tmp_path, clock, "c.db?name=spare")
         await engine._core.outbox.run_due()
         listed = await engine.stores.list(WHO)
         assert "may still have copies of what was erased" in listed[1]["last_error"]
@@ -540,111 +418,29 @@ async def test_a_given_name_that_means_another_store_while_something_waits_is_sa
         (finding,) = await engine.stores.examine()
         assert not finding.ok
         await engine.close()
-    engine = await _open(tmp_path, clock, "b/b.db?name=old", "c.db?name=spare")
+    engine = await open_beside(tmp_path, clock, "b/b.db?name=old", "c.db?name=spare")
     for name in ("old", "spare"):
         assert (await engine.stores.resync(WHO, name))["equal"]
     assert ["last_error" in each for each in await engine.stores.list(WHO)] == [False] * 3
     await engine.close()
-    assert _with_the_text(tmp_path) == []
-
-
-_LEFT_OUT_SAID = "by a process that did not have it"
-
-
-async def _remember(engine: Engine, content: str) -> str:
-    return (await engine.remember(WHO, Draft("agent", "semantic", content))).id
-
-
-async def _said(engine: Engine) -> str:
-    return str((await engine.stores.list(WHO))[1].get("last_error", ""))
-
-
-@run
-async def test_what_a_process_without_the_store_erases_while_it_is_resynced_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The resync had read it already: the notice of before it, which it ends, is not that of after it."""
-    clock = FakeClock()
-    engine = await _open(tmp_path, clock, "b.db")
-    id = await _remember(engine, "PINCODE-ZEBRA opens the safe")
-    without = await _open(tmp_path, clock)
-    await _remember(without, "Bob likes tea")
-    assert _LEFT_OUT_SAID in await _said(engine)
-    clear = stores_module.clear_resync_notices
-
-    async def cleared(*given: Any, **how: Any) -> None:  # when all was read and compared
-        await without.forget(WHO, Forget("agent", [id], hard_delete=True))
-        await clear(*given, **how)
-
-    monkeypatch.setattr(stores_module, "clear_resync_notices", cleared)
-    await engine.stores.resync(WHO, "sqlite-2")
-    assert _LEFT_OUT_SAID in await _said(engine)
-    monkeypatch.setattr(stores_module, "clear_resync_notices", clear)
-    assert (await engine.stores.resync(WHO, "sqlite-2"))["equal"]
-    assert await _said(engine) == ""
-    await without.close()
-    await engine.close()
-    assert _with_the_text(tmp_path) == []
-
-
-@run
-async def test_a_change_is_noted_of_the_store_that_it_leaves_out_with_the_change_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever is killed, or loses the first store, right after an erasure can note nothing of it any more."""
-    clock = FakeClock()
-    engine = await _open(tmp_path, clock, "b.db")
-    id = await _remember(engine, "PINCODE-ZEBRA opens the safe")
-    await engine.close()
-    without = await _open(tmp_path, clock)
-    transact = without._core.primary.transact
-
-    async def lost_after_the_erasure(tenant: str, work: Any) -> Any:
-        if await without._core.primary.get(WHO.tenant, [id]):
-            return await transact(tenant, work)
-        raise Unavailable("lost")
-
-    monkeypatch.setattr(without._core.primary, "transact", lost_after_the_erasure)
-    with suppress(Unavailable):
-        await without.forget(WHO, Forget("agent", [id], hard_delete=True))
-    await without._core.primary.close()
-    engine = await _open(tmp_path, clock, "b.db")
-    assert await engine._core.primary.get(WHO.tenant, [id]) == []
-    assert _LEFT_OUT_SAID in await _said(engine)
-    await engine.close()
-
-
-@run
-async def test_a_process_that_was_there_before_a_store_was_attached_finds_out_that_it_lacks_it(tmp_path: Path) -> None:
-    clock = FakeClock()
-    before = await _open(tmp_path, clock)
-    await _remember(before, "Alice likes tea")
-    engine = await _open(tmp_path, clock, "b.db")
-    assert (await engine.stores.resync(WHO, "sqlite-2"))["equal"]
-    await engine.close()
-    clock.advance(LOOK_MS)
-    await _remember(before, "Bob likes tea")
-    await before.close()
-    engine = await _open(tmp_path, clock, "b.db")
-    assert _LEFT_OUT_SAID in await _said(engine)
-    await engine.close()
+    assert files_with_the_text(tmp_path) == []
 
 
 @run
 async def test_what_a_process_notes_of_a_store_under_its_former_name_is_said_of_it(tmp_path: Path) -> None:
     clock = FakeClock()
-    engine = await _open(tmp_path, clock, "b.db?name=one")
-    id = await _remember(engine, "PINCODE-ZEBRA opens the safe")
+    engine = await open_beside(tmp_path, clock, "b.db?name=one")
+    id = await remember(engine, "PINCODE-ZEBRA opens the safe")
     await engine.close()
-    without = await _open(tmp_path, clock)
-    await (await _open(tmp_path, clock, "b.db?name=two")).close()
+    without = await open_beside(tmp_path, clock)
+    await (await open_beside(tmp_path, clock, "b.db?name=two")).close()
     await without.forget(WHO, Forget("agent", [id], hard_delete=True))
     await without.close()
-    engine = await _open(tmp_path, clock, "b.db?name=two")
-    assert _LEFT_OUT_SAID in await _said(engine)
+    engine = await open_beside(tmp_path, clock, "b.db?name=two")
+    assert LEFT_OUT_SAID in await said_of_the_copy(engine)
     assert (await engine.stores.resync(WHO, "two"))["equal"]
     await engine.close()
-    assert _with_the_text(tmp_path) == []
+    assert files_with_the_text(tmp_path) == []
 
 
 @run
@@ -652,18 +448,18 @@ async def test_what_a_process_notes_of_a_store_under_a_former_name_is_kept_when_
     tmp_path: Path,
 ) -> None:
     clock = FakeClock()
-    engine = await _open(tmp_path, clock, "b.db?name=one")
-    id = await _remember(engine, "PINCODE-ZEBRA opens the safe")
+    engine = await open_beside(tmp_path, clock, "b.db?name=one")
+    id = await remember(engine, "PINCODE-ZEBRA opens the safe")
     await engine.close()
-    without = await _open(tmp_path, clock)
-    await (await _open(tmp_path, clock, "b.db?name=two")).close()
+    without = await open_beside(tmp_path, clock)
+    await (await open_beside(tmp_path, clock, "b.db?name=two")).close()
     await without.forget(WHO, Forget("agent", [id], hard_delete=True))
     await without.close()
-    engine = await _open(tmp_path, clock, "b.db?name=one")
-    assert _LEFT_OUT_SAID in await _said(engine)
+    engine = await open_beside(tmp_path, clock, "b.db?name=one")
+    assert LEFT_OUT_SAID in await said_of_the_copy(engine)
     assert (await engine.stores.resync(WHO, "one"))["equal"]
     await engine.close()
-    assert _with_the_text(tmp_path) == []
+    assert files_with_the_text(tmp_path) == []
 
 
 async def _open_with_object(folder: Path, clock: FakeClock, name: str) -> Engine:
@@ -680,8 +476,8 @@ async def test_an_object_that_takes_the_name_of_a_store_is_another_one(tmp_path:
     if waits:
         await _erased_while_b_is_away(tmp_path, clock, "b/b.db?name=notes")
     else:
-        engine = await _open(tmp_path, clock, "b/b.db?name=notes")
-        await _remember(engine, "Alice drinks tea")
+        engine = await open_beside(tmp_path, clock, "b/b.db?name=notes")
+        await remember(engine, "Alice drinks tea")
         await engine.close()
     for _ in range(2):
         engine = await _open_with_object(tmp_path, clock, "notes")
@@ -696,13 +492,13 @@ async def test_a_new_store_takes_no_name_that_another_process_may_have(tmp_path:
     """What waits for the other under it would go to the new one, and an erasure with it."""
     (tmp_path / "b").mkdir()
     clock = FakeClock()
-    engine = await _open(tmp_path, clock, "b/b.db")
-    id = await _remember(engine, "PINCODE-ZEBRA opens the safe")
+    engine = await open_beside(tmp_path, clock, "b/b.db")
+    id = await remember(engine, "PINCODE-ZEBRA opens the safe")
     await engine.close()
     (tmp_path / "b").rename(tmp_path / "b.away")
     (tmp_path / "b").write_text("")
-    server = await _open(tmp_path, clock, "b/b.db")
-    command = await _open(tmp_path, clock, "c.db")
+    server = await open_beside(tmp_path, clock, "b/b.db")
+    command = await open_beside(tmp_path, clock, "c.db")
     await server.forget(WHO, Forget("agent", [id], hard_delete=True))
     clock.advance(600_000)
     await command._core.outbox.run_due()
@@ -712,7 +508,7 @@ async def test_a_new_store_takes_no_name_that_another_process_may_have(tmp_path:
     assert [each["waiting"] for each in await server.stores.list(WHO)] == [0, 0]
     await command.close()
     await server.close()
-    assert _with_the_text(tmp_path) == []
+    assert files_with_the_text(tmp_path) == []
 
 
 @pytest.mark.parametrize("other", ["a.db", "b.db"])
@@ -726,16 +522,16 @@ async def test_two_processes_that_attach_stores_at_once_give_no_name_twice(
 
     async def after_another(self: SqliteStore, tenant: str, work: Any) -> Any:
         monkeypatch.setattr(SqliteStore, "transact", transact)
-        opened.append(await _open(tmp_path, clock, other))
+        opened.append(await open_beside(tmp_path, clock, other))
         return await transact(self, tenant, work)
 
     monkeypatch.setattr(SqliteStore, "transact", after_another)
     if other == "b.db":  # as servers of one database that start together
-        opened.append(await _open(tmp_path, clock, "b.db"))
+        opened.append(await open_beside(tmp_path, clock, "b.db"))
     else:
         with pytest.raises(Conflict, match="another store as sqlite-2; start again"):
-            await _open(tmp_path, clock, "b.db")
-        opened.append(await _open(tmp_path, clock, "b.db"))
+            await open_beside(tmp_path, clock, "b.db")
+        opened.append(await open_beside(tmp_path, clock, "b.db"))
     names = [(await engine.stores.list(WHO))[1]["name"] for engine in opened]
     for engine in opened:
         await engine.close()
@@ -747,9 +543,9 @@ async def test_two_processes_that_attach_stores_at_once_give_no_name_twice(
 async def test_a_store_that_is_gone_with_the_process_is_not_told_in_place_of_another(tmp_path: Path, name: str) -> None:
     """By its name it would be the one that has been told of an erasure."""
     clock = FakeClock()
-    engine = await _open(tmp_path, clock, "b.db")
-    id = await _remember(engine, "PINCODE-ZEBRA opens the safe")
-    await _remember(engine, "Alice drinks tea")
+    engine = await open_beside(tmp_path, clock, "b.db")
+    id = await remember(engine, "PINCODE-ZEBRA opens the safe")
+    await remember(engine, "Alice drinks tea")
     await engine.close()
     stores = (f"sqlite://{tmp_path}/primary.db", f"sqlite://:memory:{name}")
     engine = await open_engine(
@@ -758,12 +554,12 @@ async def test_a_store_that_is_gone_with_the_process_is_not_told_in_place_of_ano
     await engine.stores.wait_until_open(5)
     await engine.forget(WHO, Forget("agent", [id], hard_delete=True))
     await engine.close()
-    engine = await _open(tmp_path, clock, "b.db")
+    engine = await open_beside(tmp_path, clock, "b.db")
     listed = (await engine.stores.list(WHO))[1]
-    assert ("never resynced" if name else _LEFT_OUT_SAID) in listed.get("last_error", "")
+    assert ("never resynced" if name else LEFT_OUT_SAID) in listed.get("last_error", "")
     assert (await engine.stores.resync(WHO, listed["name"]))["equal"]
     await engine.close()
-    assert _with_the_text(tmp_path) == []
+    assert files_with_the_text(tmp_path) == []
 
 
 @pytest.mark.parametrize("newer", ["c.db", "c.db?name=sqlite-2"], ids=["of itself", "given"])
@@ -772,14 +568,14 @@ async def test_a_former_name_is_no_new_stores(tmp_path: Path, newer: str) -> Non
     """A process that knows the first by it may still record an erasure under it, which would be the new one's."""
     (tmp_path / "b").mkdir()
     clock = FakeClock()
-    engine = await _open(tmp_path, clock, "b/b.db")
-    await _remember(engine, "PINCODE-ZEBRA opens the safe")
+    engine = await open_beside(tmp_path, clock, "b/b.db")
+    await remember(engine, "PINCODE-ZEBRA opens the safe")
     await engine.close()
-    await (await _open(tmp_path, clock, "b/b.db?name=spare")).close()
-    engine = await _open(tmp_path, clock, newer)
+    await (await open_beside(tmp_path, clock, "b/b.db?name=spare")).close()
+    engine = await open_beside(tmp_path, clock, newer)
     names = [each["name"] for each in await engine.stores.list(WHO)]
     if "name=" in newer:
-        assert "may still have copies of what was erased" in await _said(engine)
+        assert "may still have copies of what was erased" in await said_of_the_copy(engine)
     else:
         assert names[1] not in ("sqlite-2", "spare")
     await engine.close()
@@ -790,10 +586,10 @@ async def test_after_a_rename_a_start_that_notes_nothing_takes_no_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = FakeClock()
-    engine = await _open(tmp_path, clock, "b.db")
-    await _remember(engine, "Alice likes tea")
+    engine = await open_beside(tmp_path, clock, "b.db")
+    await remember(engine, "Alice likes tea")
     await engine.close()
-    engine = await _open(tmp_path, clock, "b.db?name=spare")
+    engine = await open_beside(tmp_path, clock, "b.db?name=spare")
     primary = engine._core.primary
     taken: list[str] = []
     transact = primary.transact
@@ -812,15 +608,3 @@ async def test_after_a_rename_a_start_that_notes_nothing_takes_no_lock(
     assert taken == [SYSTEM]
     assert await known_names(primary) == ["spare"]
     await engine.close()
-
-
-@run
-async def test_a_store_of_a_program_is_resynced_by_the_program(tmp_path: Path) -> None:
-    """No command can attach it."""
-    clock = FakeClock()
-    primary = SqliteStore(tmp_path / "primary.db", clock)
-    await primary.transact(
-        SYSTEM, lambda tx: tx.put_record(Record(STORE_NAME, "theirs", {"address": "", "at": 1, "incomplete": True}))
-    )
-    assert "run `await memory.resync('theirs')`" in (await resync_advice(primary, "theirs") or "")
-    await primary.close()

@@ -9,7 +9,7 @@ from replica_house import AGENT, house, run
 from commonplace.engine import Draft, Engine, Forget, Query
 from commonplace.engine.core import SYSTEM
 from commonplace.engine.outbox.deliveries import kind_of
-from commonplace.engine.outbox.store_names import STORE_NAME
+from commonplace.engine.outbox.resync_notices import STORE_NAME
 from commonplace.stores.base import Record
 from commonplace.testing.subject import WHO
 from commonplace.wire.errors import Forbidden, NotFound

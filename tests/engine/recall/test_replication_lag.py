@@ -11,7 +11,7 @@ from replica_house import AGENT, Flaky, House, house, run
 from commonplace.engine import Forget, Query, Update
 from commonplace.engine.core import SYSTEM
 from commonplace.engine.outbox.deliveries import kind_of
-from commonplace.engine.outbox.store_names import STORE_NAME
+from commonplace.engine.outbox.resync_notices import STORE_NAME
 from commonplace.engine.recall import replication_lag
 from commonplace.stores.base import Candidate, Record
 from commonplace.testing.subject import WHO, FakeClock

@@ -9,7 +9,7 @@ from commonplace.engine.core import Core
 from commonplace.engine.ledger import audit
 from commonplace.engine.outbox.courier import GROUP
 from commonplace.engine.outbox.deliveries import Order, is_ahead, is_current, kind_of, order_of
-from commonplace.engine.outbox.store_names import mark_deliveries_discarded
+from commonplace.engine.outbox.resync_notices import mark_deliveries_discarded
 from commonplace.stores.base import Transaction
 from commonplace.stores.optional import Progress
 from commonplace.wire.errors import Conflict, NotFound

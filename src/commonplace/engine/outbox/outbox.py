@@ -20,8 +20,9 @@ from commonplace.engine.outbox import deliveries
 from commonplace.engine.outbox.courier import GROUP, Courier, Settle, as_kept
 from commonplace.engine.outbox.deliveries import Change, DeliveryReport, Order, RecordingTransaction, kind_of
 from commonplace.engine.outbox.replicas import Replica, Replicas, delete_copies
+from commonplace.engine.outbox.resync_notices import note_left_out
 from commonplace.engine.outbox.shown_problems import shown_problem
-from commonplace.engine.outbox.store_names import known_names, note_left_out
+from commonplace.engine.outbox.store_names import known_names
 from commonplace.stores.base import Entry, Reach, Transaction
 from commonplace.wire.errors import Fault
 from commonplace.wire.record import Memory, Principal

@@ -8,31 +8,30 @@ name, what waits for it goes along.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from commonplace.engine.outbox.deliveries import kind_of, merged
+from commonplace.engine.outbox.resync_notices import (
+    ALL_NOTICES,
+    BEGUN_ANEW,
+    INCOMPLETE,
+    STORE_NAME,
+    UNTIL_EQUAL,
+    WAITED_FOR_ANOTHER,
+    left_out_in,
+    left_out_since,
+    rename_left_out,
+)
 from commonplace.engine.types import SYSTEM
 from commonplace.stores.base import Primary, Reach, Record, Transaction
 from commonplace.wire.errors import Conflict, Fault, ValidationError
 from commonplace.wire.record import Clock
 
-STORE_NAME = "store_name"  # the kind of record, under the name
-#: The one in each tenant that names the stores which the process did not have that changed something there: one for
-#: all of them, because it is looked at with each change, and there may be many that are attached no more.
-LEFT_OUT, STORES = "left_out", "stores"
-_SINCE, _RESYNC = "since", "resync"  # when first; and the resync that has begun since then
 RENAMED_MS = 30 * 24 * 3_600_000  # for which a process may go on that knows a store by its former name
 _RENAMED = "renamed"  # when it was
-#: Why a store is to be resynced: the name was given to another while something waited for it; what waited was dropped;
-#: it was attached to a store that had memories.
-_WAITED_FOR_ANOTHER, _DISCARDED, _INCOMPLETE = "waited_for_another", "discarded", "incomplete"
-_UNTIL_EQUAL = frozenset({_WAITED_FOR_ANOTHER, _DISCARDED})
-_ALL_NOTICES = _UNTIL_EQUAL | {_INCOMPLETE}
-_BEGUN_ANEW = "begun_anew"  # what `_INCOMPLETE` says of one that had been attached before
 
 
 @dataclass(slots=True, frozen=True)
@@ -124,11 +123,11 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName], clock: Cl
                 if not is_other:  # what a process that knows it by this name has noted since stays noted
                     value = {key: held for key, held in before.items() if key != _RENAMED} | {"address": each.address}
                 elif _may_lack(before, is_waiting=name in waiting):  # only of a name that the operator gave
-                    value[_WAITED_FOR_ANOTHER] = True
+                    value[WAITED_FOR_ANOTHER] = True
                 if name in begun_anew:  # whatever is here: it may have copies of what is erased from now on
-                    value |= {_INCOMPLETE: _BEGUN_ANEW, "at": tx.now}
+                    value |= {INCOMPLETE: BEGUN_ANEW, "at": tx.now}
                 elif is_filled and name not in former.values():
-                    value[_INCOMPLETE] = True
+                    value[INCOMPLETE] = True
                 tx.put_record(Record(STORE_NAME, name, value))
         for old, new in former.items():
             _rename(tx, old, new)
@@ -153,7 +152,7 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName], clock: Cl
 
 def _is_to_be_noted(former: Mapping[str, Any], now: int) -> bool:
     """Whether there is anything to do about the record of a former name."""
-    return _RENAMED not in former or now - former[_RENAMED] > RENAMED_MS or not _ALL_NOTICES.isdisjoint(former)
+    return _RENAMED not in former or now - former[_RENAMED] > RENAMED_MS or not ALL_NOTICES.isdisjoint(former)
 
 
 def _rename(tx: Transaction, old: str, new: str) -> None:
@@ -161,9 +160,9 @@ def _rename(tx: Transaction, old: str, new: str) -> None:
     opens the store next finds them, as it does a notice that such a process left there."""
     if (record := tx.record(STORE_NAME, old)) is None:
         return
-    notices = {key: held for key, held in record.value.items() if key in _ALL_NOTICES}
+    notices = {key: held for key, held in record.value.items() if key in ALL_NOTICES}
     if notices and (there := tx.record(STORE_NAME, new)) is not None:
-        attached = {"at": record.value["at"]} if _INCOMPLETE in notices else {}
+        attached = {"at": record.value["at"]} if INCOMPLETE in notices else {}
         tx.put_record(Record(STORE_NAME, new, {**there.value, **notices, **attached}))
     value = {key: held for key, held in record.value.items() if key not in notices}
     if tx.now - value.setdefault(_RENAMED, tx.now) > RENAMED_MS:
@@ -180,14 +179,14 @@ async def remember_objects(primary: Primary, names: Sequence[str]) -> None:
     if not new:
         return
     waiting = {name for name in new if name in known and await _waits(primary, name)}
-    more = {_INCOMPLETE: True} if await _has_memories(primary) else {}
+    more = {INCOMPLETE: True} if await _has_memories(primary) else {}
 
     def remember(tx: Transaction) -> None:
         for name in new:
             record = tx.record(STORE_NAME, name)
             before: Mapping[str, Any] = {} if record is None else record.value
             if record is None or before["address"]:
-                lacks = {_WAITED_FOR_ANOTHER: True} if _may_lack(before, is_waiting=name in waiting) else {}
+                lacks = {WAITED_FOR_ANOTHER: True} if _may_lack(before, is_waiting=name in waiting) else {}
                 tx.put_record(Record(STORE_NAME, name, {"address": "", "at": tx.now, **lacks, **more}))
 
     with suppress(Fault):  # one that may only read tells no store anything
@@ -196,7 +195,7 @@ async def remember_objects(primary: Primary, names: Sequence[str]) -> None:
 
 def _may_lack(before: Mapping[str, Any], *, is_waiting: bool) -> bool:
     """Whether the store that had a name until now may have copies of what was erased, and no word of it."""
-    return is_waiting or not {_RENAMED, *_UNTIL_EQUAL}.isdisjoint(before)
+    return is_waiting or not {_RENAMED, *UNTIL_EQUAL}.isdisjoint(before)
 
 
 async def _has_memories(primary: Primary) -> bool:
@@ -227,10 +226,7 @@ async def _move_deliveries(primary: Primary, old: str, new: str) -> None:
                     value = record.value if there is None else merged(there.value, record.value)
                     tx.put_record(Record(kind_of(new), id, value))
                     tx.drop_record(kind_of(old), id)
-            held = _left_out(tx)
-            if (left_out := held.pop(old, None)) is not None:
-                since = min(left_out[_SINCE], held.get(new, left_out)[_SINCE])
-                _keep_left_out(tx, held | {new: {_SINCE: since}})
+            rename_left_out(tx, old, new)
 
         if ids or is_left_out:
             await primary.transact(tenant, work)
@@ -241,123 +237,8 @@ async def _waits(primary: Primary, name: str) -> bool:
     for tenant in await primary.tenants():
         if await primary.records(tenant, kind_of(name)):
             return True
-    return bool(await _left_out_in(primary, name))
-
-
-async def _left_out_in(primary: Primary, name: str) -> list[str]:
-    """The tenants in which something was changed by a process that did not have this store."""
-    return [each for each in await primary.tenants() if await left_out_since(primary, each, name) is not None]
-
-
-def _left_out(tx: Transaction) -> dict[str, dict[str, Any]]:
-    """By name."""
-    record = tx.record(LEFT_OUT, STORES)
-    return {} if record is None else dict(record.value)
-
-
-def _keep_left_out(tx: Transaction, held: Mapping[str, Mapping[str, Any]]) -> None:
-    tx.put_record(Record(LEFT_OUT, STORES, dict(held)))
-
-
-async def resync_advice(primary: Primary, name: str) -> str | None:
-    """Why, if at all, a store is to be resynced, which nothing else would put right."""
-    record = await primary.record(SYSTEM, STORE_NAME, name)
-    held: Mapping[str, Any] = {} if record is None else record.value
-    # An object of a program has no address, and no command can attach it.
-    resync = f"`commonplace stores resync {name}`" if held.get("address") else f"`await memory.resync({name!r})`"
-    said = []
-    if held.get(_DISCARDED):
-        said.append(
-            f"what waited for it was discarded, so it may still have copies of what was erased: {resync} makes it equal"
-        )
-    elif held.get(_WAITED_FOR_ANOTHER):
-        said.append(
-            f"the name {name} was given to another address while changes waited for the store that had it, which may "
-            "still have copies of what was erased: attach that one under a name of its own and resync it; "
-            f"{resync} then ends this notice, or at once where the same store has moved"
-        )
-    if held.get(_INCOMPLETE) == _BEGUN_ANEW:
-        said.append(
-            "its file or folder was not there, and was begun anew: it lacks what it had, and the one before may have "
-            f"copies of what was erased: put that back if it is somewhere; then run {resync}"
-        )
-    elif held.get(_INCOMPLETE):
-        said.append(f"never resynced: memories from before it was attached are not there; run {resync}")
-    if await _left_out_in(primary, name):
-        said.append(
-            "something was changed by a process that did not have it, such as a command without --store: it may lack "
-            f"memories, and have copies of what was erased; run {resync}"
-        )
-    return "; ".join(said) or None
+    return bool(await left_out_in(primary, name))
 
 
 async def known_names(primary: Primary) -> list[str]:
     return [record.key for record in await primary.records(SYSTEM, STORE_NAME) if _RENAMED not in record.value]
-
-
-def note_left_out(tx: Transaction, names: Sequence[str]) -> None:
-    """In the transaction of a change that these stores are not told: whoever is killed after it leaves word of both.
-    Anew where a resync has begun since: it may have read already what is changed now."""
-    held = _left_out(tx) if names else {}
-    noted = [name for name in names if name not in held or _RESYNC in held[name]]
-    if noted:
-        first = {_SINCE: tx.now}
-        _keep_left_out(tx, held | {name: {_SINCE: held.get(name, first)[_SINCE]} for name in noted})
-
-
-async def left_out_since(primary: Primary, tenant: str, name: str) -> int | None:
-    """When something was changed there first of which it was not told, if anything was since it was last made equal."""
-    record = await primary.record(tenant, LEFT_OUT, STORES)
-    return None if record is None or name not in record.value else int(record.value[name][_SINCE])
-
-
-async def incomplete_since(primary: Primary, name: str) -> int | None:
-    """When it was attached, if it was never made equal since: of what was changed last before that it was not told."""
-    record = await primary.record(SYSTEM, STORE_NAME, name)
-    return None if record is None or not record.value.get(_INCOMPLETE) else int(record.value["at"])
-
-
-async def mark_deliveries_discarded(primary: Primary, name: str) -> None:
-    """It is not told what waited for it: should it be attached again, someone has to make it equal."""
-
-    def work(tx: Transaction) -> None:
-        record = tx.record(STORE_NAME, name)
-        held = {"address": "", "at": tx.now} if record is None else record.value  # none is kept of a program's objects
-        tx.put_record(Record(STORE_NAME, name, {**held, _DISCARDED: True}))
-
-    await primary.transact(SYSTEM, work)
-
-
-async def begin_resync(primary: Primary, name: str) -> str:
-    """What tells a change that was left out before this resync from one that comes while it is under way."""
-    token = uuid.uuid4().hex
-
-    def work(tx: Transaction) -> None:
-        held = _left_out(tx)
-        if name in held:
-            _keep_left_out(tx, held | {name: {**held[name], _RESYNC: token}})
-
-    for tenant in await _left_out_in(primary, name):
-        await primary.transact(tenant, work)
-    return token
-
-
-async def clear_resync_notices(primary: Primary, name: str, token: str, *, equal: bool) -> None:
-    """The resync of this token has come to its end, and so what it did not take waits; where both are equal the rest is
-    seen to."""
-
-    def include(tx: Transaction) -> None:
-        held = _left_out(tx)
-        if held.get(name, {}).get(_RESYNC) == token:
-            _keep_left_out(tx, {other: left_out for other, left_out in held.items() if other != name})
-
-    def work(tx: Transaction) -> None:
-        record = tx.record(STORE_NAME, name)
-        gone = {_INCOMPLETE} | (_UNTIL_EQUAL if equal else frozenset())
-        if record is not None and not gone.isdisjoint(record.value):
-            value = {key: held for key, held in record.value.items() if key not in gone}
-            tx.put_record(Record(STORE_NAME, name, value))
-
-    for tenant in await _left_out_in(primary, name):
-        await primary.transact(tenant, include)
-    await primary.transact(SYSTEM, work)

@@ -13,8 +13,8 @@ from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.engine.outbox.discard import discard
 from commonplace.engine.outbox.replicas import Replica
 from commonplace.engine.outbox.resync import TIMEOUT_SECONDS, Resync
+from commonplace.engine.outbox.resync_notices import begin_resync, clear_resync_notices, resync_advice
 from commonplace.engine.outbox.shown_problems import shown_failing, shown_stores
-from commonplace.engine.outbox.store_names import begin_resync, clear_resync_notices, resync_advice
 from commonplace.stores.base import Reach, Store
 from commonplace.stores.optional import AgentListing, Finding, Progress, RecordKinds, TenantListing
 from commonplace.wire.errors import Conflict, NotFound, Unavailable

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from commonplace.engine.core import Core
 from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.engine.outbox.replicas import Replica
-from commonplace.engine.outbox.store_names import incomplete_since, left_out_since
+from commonplace.engine.outbox.resync_notices import incomplete_since, left_out_since
 from commonplace.wire.record import Memory
 
 _MOST_READ = 200  # records of one store's outbox, before a recall
