@@ -38,6 +38,7 @@ ELSEWHERE: dict[str, str] = {
     "entry_is_found_and_the_first_bad_one_named[plainly-insert]": "two entries of one number are in no table",
     "entry_is_found_and_the_first_bad_one_named[plainly-swap]": "rows have no order but their numbers",
     "outbox/test_resync_notices.py": "it names the primary, a file",
+    "test_a_server_on_another_store_is_promised_to_no_session": "it names two primaries, both files",
     "outbox/test_store_names.py": "it names the primary, a file, and looks for a text in files",
     "test_engine_write_faults.py": "the disk that fails is under SQLite's own file layer",
     "upkeep/test_restore.py": "PostgreSQL is backed up and restored by its own means",

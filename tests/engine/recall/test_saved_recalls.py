@@ -71,7 +71,6 @@ def test_of_a_store_that_hangs_it_is_kept_too(
     clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_begun: bool
 ) -> None:
     """Closing does not wait for ever: whoever ends it at last by force would end what was recalled with it."""
-    monkeypatch.setattr("commonplace.engine.recall.recall_log.CLOSE_SECONDS", 0.01)
 
     class HungStore(ModestStore):
         async def transact(self, tenant: str, work: Any) -> Any:
@@ -89,7 +88,9 @@ def test_of_a_store_that_hangs_it_is_kept_too(
         await engine.recall(WHO, Query(("agent",), QUESTION))
         while is_begun and not engine._recall_log._writing:
             await asyncio.sleep(0)
-        await asyncio.wait_for(engine.close(), 30)
+        with monkeypatch.context() as patch:  # the next one has time to write
+            patch.setattr("commonplace.engine.recall.recall_log.CLOSE_SECONDS", 0.01)
+            await asyncio.wait_for(engine.close(), 30)
         store.full = False
         engine = await Engine.open(store, clock=clock, settings=Settings(folder=tmp_path))
         await engine.close()
