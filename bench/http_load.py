@@ -121,9 +121,11 @@ async def lost_writes(port: int, kept: dict[str, str]) -> int:
     return len(kept.keys() - there)
 
 
-def start(data: Path, embedder: str) -> tuple[subprocess.Popen[str], int]:
+def start(data: Path, embedder: str, store: str | None = None) -> tuple[subprocess.Popen[str], int]:
     environment = {**os.environ, "COMMONPLACE_EMBEDDER": embedder}
     serve = ["serve", "--port", "0", "--data", str(data), "--log-level", "warning"]
+    if store is not None:  # by the flag: a folder that is named means its own store, whatever a variable says
+        serve += ["--store", store]
     process = subprocess.Popen(
         [sys.executable, "-m", "commonplace.cli", *serve], stdout=subprocess.PIPE, text=True, env=environment
     )

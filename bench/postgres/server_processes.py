@@ -38,14 +38,14 @@ class Servers:
 
 @contextmanager
 def serving(url: str, count: int, postmaster: int) -> Iterator[Servers]:
-    os.environ["COMMONPLACE_STORE"] = url
     with tempfile.TemporaryDirectory() as folder:
         started = []
         try:
-            started = [start(Path(folder) / str(n), EMBEDDER) for n in range(count)]
+            started = [start(Path(folder) / str(n), EMBEDDER, url) for n in range(count)]
             yield Servers([process.pid for process, _ in started], [port for _, port in started], postmaster)
+            if files := [path.name for path in Path(folder).rglob("*.db")]:
+                raise SystemExit(f"the servers kept what was measured in {files} and not in the database")
         finally:
-            del os.environ["COMMONPLACE_STORE"]
             for process, _ in started:
                 process.terminate()
                 process.wait()

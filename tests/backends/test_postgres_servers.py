@@ -3,6 +3,8 @@ twice."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -11,6 +13,10 @@ from typing import Any, TypeVar
 import pytest
 from postgres_databases import empty_database
 from server_process import ServerProcess, run_server
+
+from bench.http_load import Client, ready
+from bench.postgres.server_processes import serving
+from commonplace import SyncMemory
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
@@ -111,3 +117,20 @@ def test_a_memory_that_one_acknowledged_is_there_for_every_other_at_once(servers
         listed = server.get(f"/v0/memories?agent_id={AGENT}&limit=1000").json["memories"]
         assert ids <= {memory["id"] for memory in listed}
     check_ledger(servers)
+
+
+def test_the_servers_of_the_benchmark_keep_what_they_are_given_in_the_database() -> None:
+    """A folder that is named means its own store: servers of before measured files there, and said nothing of it."""
+    content = "Alice measures the servers"
+    with empty_database() as url, serving(url, 1, os.getpid()) as started:
+        asyncio.run(_kept(started.ports[0], content))
+        with SyncMemory(AGENT, stores=[url]) as memory:
+            assert [held["content"] for held in memory.list()["memories"]] == [content]
+
+
+async def _kept(port: int, content: str) -> None:
+    await ready(port)
+    line = await Client.open(port)
+    status, said = await line.ask("POST", "/v0/remember", {"agent_id": AGENT, "type": "semantic", "content": content})
+    line.close()
+    assert status == 200, said
