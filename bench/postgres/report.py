@@ -79,7 +79,7 @@ def extrapolated(found: dict[str, Any]) -> str:
         ("disk", f"{one['bytes'] * memories / 1e12:.1f} TB", f"{one['bytes'] / 1000:.1f} kB a memory, with its graph"),
         ("writing it, one after the other", f"{one['write_ms'] * memories / 86_400e3:,.0f} days",
          f"{one['write_ms']:g} ms a memory of a large agent; tenants write side by side"),
-        ("writing it, in processor time", f"{one['write_processor_ms'] * memories / 86_400e3 / _CORES:,.0f} days of "
+        ("writing it, in processor time", f"{one['write_processor_ms'] * memories / 86_400e3 / _CORES:,.1f} days of "
          f"{_CORES} cores", f"{one['write_processor_ms']:g} ms a memory"),
         (f"recalls a second on {_CORES} cores, agents of 1,000", f"{per_core * _CORES:,.0f}",
          f"{1000 / per_core:.1f} ms of processor time for each, servers and database together"),
