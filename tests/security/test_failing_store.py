@@ -24,6 +24,9 @@ WRITES: dict[str, tuple[str, Any]] = {
     "mcp": ("/mcp?agent=ada", {**RPC, "method": "tools/call", "params": TOOL}),
 }
 
+#: What says how the store is, by the routes that anyone with a token may ask.
+LOOKS = {"health": "/v0/health", "amp status": "/amp/status", "stores": "/v0/stores"}
+
 #: The second where a file that is gone had to be opened first.
 SAID = ("the store is gone, and nothing is written to it", "the store failed; its operator has to see to it")
 
@@ -60,6 +63,16 @@ def test_everyone_else_is_told_that_it_fails(failing: Any, way: str, who: str) -
     answer = said(failing, way, who)
     assert any(sentence in answer for sentence in SAID)
     assert "commonplace.db" not in answer
+
+
+@pytest.mark.parametrize("who", ["local writer", "admin of another tenant"])
+@pytest.mark.parametrize("way", LOOKS)
+def test_who_looks_how_it_is_is_not_told_where(
+    failing: tuple[ServerProcess, dict[str, str]], way: str, who: str
+) -> None:
+    server, tokens = failing
+    assert "commonplace.db" in server.get(LOOKS[way], token=tokens["operator"]).body.decode()
+    assert "commonplace.db" not in server.get(LOOKS[way], token=tokens[who]).body.decode()
 
 
 def test_the_log_has_the_sentence(failing: tuple[ServerProcess, dict[str, str]]) -> None:

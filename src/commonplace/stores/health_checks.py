@@ -7,7 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from commonplace.wire.errors import Fault, Unavailable
+from commonplace.wire.errors import Fault, Unavailable, with_public
 from commonplace.wire.http_client import JsonClient
 
 _MAX_ANSWER = 16 << 20
@@ -16,9 +16,11 @@ _MAX_ANSWER = 16 << 20
 def require_file(path: Path) -> None:
     """An open file can be read and written when it has long been deleted: nothing but its name says so."""
     if not path.exists():
-        raise Unavailable(f"{path} is gone, and nothing is kept there any more; stop, put it back and start again")
+        gone = Unavailable(f"{path} is gone, and nothing is kept there any more; stop, put it back and start again")
+        raise with_public(gone, "the store is gone, and nothing is kept there any more")
     if not (os.access(path, os.R_OK | os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)):
-        raise Unavailable(f"{path} or its folder may not be written any more; give back its permissions")
+        closed = Unavailable(f"{path} or its folder may not be written any more; give back its permissions")
+        raise with_public(closed, "the store may not be written any more")
 
 
 def require_folder(folder: Path) -> None:
