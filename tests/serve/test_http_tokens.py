@@ -64,6 +64,53 @@ def test_a_revoked_token_is_refused_once_the_view_of_tokens_is_too_old(
     assert reads == seen, "guessing must cost the store nothing"
 
 
+def test_a_token_made_since_the_last_look_is_accepted_and_guesses_wait_for_one_look_together(
+    over: tuple[Subject, Callable[[Any], Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject, run = over
+    now, reads, slept = 1000.0, 0, []
+    monkeypatch.setattr(auth.time, "monotonic", lambda: now)
+    read_all = subject.engine.tokens.all
+    wake = asyncio.Event()
+
+    async def read() -> Any:
+        nonlocal reads
+        reads += 1
+        return await read_all()
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        await wake.wait()
+
+    monkeypatch.setattr(subject.engine.tokens, "all", read)
+    authenticator = auth.Authenticator(subject.engine, configure(data=tmp_path), loopback=True)
+    operator = Principal("operator", role="admin")
+
+    async def scenario() -> list[Any]:
+        nonlocal now
+        _, first = await subject.engine.tokens.create(operator, role="writer")
+        assert (await authenticator.admit(f"Bearer {first}"))[0].role == "writer"
+        _, secret = await subject.engine.tokens.create(operator, role="reader")
+        now += 0.01
+        presented = [secret, *(f"cp_{guess:012x}_x" for guess in range(100))]
+        admitted = [asyncio.create_task(authenticator.admit(f"Bearer {each}")) for each in presented]
+        monkeypatch.setattr(auth.asyncio, "sleep", sleep)
+        for _ in range(50):  # turns of the loop, until each waits
+            await turn(0)
+        assert (await authenticator.admit(f"Bearer {first}"))[0].role == "writer", "who is known does not wait"
+        assert reads == 1
+        now += max(slept)
+        wake.set()
+        return await asyncio.gather(*admitted, return_exceptions=True)
+
+    turn = asyncio.sleep
+    accepted, *refused = run(scenario())
+    assert accepted[0].role == "reader"
+    assert {type(each) for each in refused} == {Unauthenticated}
+    assert reads == 2
+    assert slept == pytest.approx([auth._AGAIN_SECONDS - 0.01] * 101)
+
+
 def test_a_running_server_notices_every_change(tmp_path: Path) -> None:
     with run_server(tmp_path) as server:
         assert server.get("/v0/health").status == 200

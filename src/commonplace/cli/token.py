@@ -83,7 +83,7 @@ def revoke(run: Session, token: TokenId) -> Answer:
 
 @commands.add("rotate", existing=False, unused=_UNUSED)
 def rotate(run: Session, token: TokenId) -> Answer:
-    """Give a token a new secret; the old one ends at once.
+    """Give a token a new secret; running servers refuse the old one within 0.25 seconds.
 
     \b
     Example:

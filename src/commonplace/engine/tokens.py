@@ -127,7 +127,7 @@ class Tokens:
         return await self._core.transact(SYSTEM, work)
 
     async def rotate(self, who: Principal, ref: str) -> tuple[Token, str]:
-        """The same rights under a new secret; the old one ends at once."""
+        """The same rights under a new secret; the old one ends as a revoked token does."""
         self._check(who, ref)
         secret = secrets.token_urlsafe(_BYTES)
 

@@ -15,7 +15,7 @@ from commonplace.wire.record import Principal
 
 #: How old the server's view of the tokens may be: a revoked token is refused after this long at the latest.
 REFRESH_SECONDS = 0.25
-#: A token we do not know is looked up again at most this often, so that guessing costs the store nothing.
+#: For tokens we do not know the store is asked at most this often, so that guessing costs it nothing.
 _AGAIN_SECONDS = 0.05
 
 NOBODY = Principal("nobody", "", "reader", ())
@@ -51,7 +51,8 @@ class Authenticator:
         """Who it is, and whether they were let in without being asked; who sends no token at all is `anonymous`."""
         if self._shared and hmac.compare_digest((authorization or "").encode(), self._shared):
             return EMBEDDER_CLIENT, False
-        known = await self._tokens(REFRESH_SECONDS)
+        asked = time.monotonic()
+        known = await self._tokens(asked - REFRESH_SECONDS)
         if self._may_be_open and not known:
             return Principal(), True
         if authorization is None:
@@ -67,7 +68,7 @@ class Authenticator:
         try:
             return authenticate(known, presented.strip(), now), False
         except Unauthenticated:
-            again = await self._tokens(_AGAIN_SECONDS)  # it may have been made a moment ago
+            again = await self._tokens_now(asked)  # it may have been made a moment ago
             return authenticate(again, presented.strip(), now), False
 
     def spend(self, who: Principal) -> None:
@@ -79,18 +80,26 @@ class Authenticator:
         if self.verifier is not None:
             return True
         now = self._engine.clock()
-        return any(token.usable(now) for token in (await self._tokens(0)).values())
+        return any(token.usable(now) for token in (await self._tokens(time.monotonic())).values())
 
     @property
     def is_open(self) -> bool:
         """As of when the tokens were last looked at."""
         return self._may_be_open and not self._known
 
-    async def _tokens(self, at_most_old: float) -> Mapping[str, Token]:
-        if time.monotonic() - self._loaded_at > at_most_old:
+    async def _tokens_now(self, asked: float) -> Mapping[str, Token]:
+        """Those there were when it was asked. Whoever comes too soon after the last look waits for the next one, which
+        is one for all who wait: what was made a moment ago must not be refused for having been made since that look."""
+        if self._loaded_at < asked:
+            await asyncio.sleep(self._loaded_at + _AGAIN_SECONDS - asked)
+        return await self._tokens(asked)
+
+    async def _tokens(self, since: float) -> Mapping[str, Token]:
+        """Those there were at that time, or later."""
+        if self._loaded_at < since:
             async with self._loading:
-                started = time.monotonic()
-                if started - self._loaded_at > at_most_old:
+                if self._loaded_at < since:
+                    started = time.monotonic()
                     self._known = await self._engine.tokens.all()
                     self._loaded_at = started
                     # A server shared by several people owes each recall an audit entry before its answer.
