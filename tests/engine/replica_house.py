@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
+from jumping_loop import standing_still
 from store_kinds import STORE
 
 from commonplace.embedders.hashing import HashingEmbedder
@@ -140,10 +141,11 @@ async def house(
     attached = [Attachment(each.name, lambda each=each: each, timeout, types=types) for each in held]  # type: ignore[misc]
     primary = primary or InMemory(clock)
     settings = settings or Settings()
-    engine = await Engine.open(primary, embedder, clock=clock, replicas=attached, settings=settings)
-    if engine._core.outbox._loop is not None:
-        engine._core.outbox._loop.cancel()  # tests say when something is tried again
-    await engine.stores.wait_until_open(5)
+    with standing_still():  # stores are opened in threads
+        engine = await Engine.open(primary, embedder, clock=clock, replicas=attached, settings=settings)
+        if engine._core.outbox._loop is not None:
+            engine._core.outbox._loop.cancel()  # tests say when something is tried again
+        await engine.stores.wait_until_open(5)
     try:
         yield House(engine, clock, primary, held)
     finally:

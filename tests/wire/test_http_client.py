@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from jumping_loop import JumpingLoop
+from jumping_loop import JumpingLoop, standing_still
 from other_protocol import run_other_protocol
 
 from commonplace.wire.errors import Unavailable, ValidationError
@@ -285,8 +285,9 @@ def test_an_exchange_that_does_not_end_is_ended() -> None:
 
         async def work() -> None:
             client = JsonClient(url, None, LONG, 1)
-            call = asyncio.create_task(client.call("GET", "/v0/health"))
-            await asyncio.to_thread(begun.wait)
+            with standing_still():
+                call = asyncio.create_task(client.call("GET", "/v0/health"))
+                await asyncio.to_thread(begun.wait)
             with pytest.raises(Unavailable, match="could not be reached: no answer in time"):
                 await call
             client.close()

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from jumping_loop import JumpingLoop
+from jumping_loop import JumpingLoop, standing_still
 from replica_house import Flaky, Late, run
 
 from commonplace.engine.outbox.breaker import FAILURES
@@ -285,8 +285,10 @@ def test_looking_for_what_a_store_refuses_in_a_group_ends_before_the_lease_of_th
 
     async def work() -> None:
         store = Slow(FakeClock())
-        courier = Courier(Replica(Attachment("copy", lambda: store, timeout=60.0), FakeClock()), _settled)
-        assert await _submit(courier, 1, 16) == ["it failed: RuntimeError"] * 16
+        replica = Replica(Attachment("copy", lambda: store, timeout=60.0), FakeClock())
+        with standing_still():  # it is opened in a thread
+            await replica.ready(5)
+        assert await _submit(Courier(replica, _settled), 1, 16) == ["it failed: RuntimeError"] * 16
         assert store.puts == [16, 8, 8]
 
     with asyncio.Runner(loop_factory=JumpingLoop) as runner:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jumping_loop import JumpingLoop, pass_seconds
+from jumping_loop import JumpingLoop, pass_seconds, standing_still
 from replica_house import AGENT, Flaky, House, Late, house, run
 
 import commonplace.engine
@@ -323,10 +323,14 @@ def test_what_an_earlier_process_left_is_delivered_without_anyone_asking() -> No
             copy.down = None
             h.clock.advance(LEASE_MS + 60_000)
             attached = [Attachment(copy.name, lambda: copy)]
-            later = await Engine.open(h.primary, HashingEmbedder(), clock=h.clock, replicas=attached)
+            with standing_still():  # the copy is opened in a thread
+                later = await Engine.open(h.primary, HashingEmbedder(), clock=h.clock, replicas=attached)
+                await later.stores.wait_until_open(5)
             await pass_seconds(2 * POLL_SECONDS)
+            with standing_still():  # a database may need longer than that for what the poll asks of it
+                while await h.waiting():
+                    await asyncio.sleep(0)
             assert await copy.contents() == {"kept for later"}
-            assert await h.waiting() == {}
             await later.close()
 
     with asyncio.Runner(loop_factory=JumpingLoop) as runner:
@@ -523,7 +527,8 @@ async def test_what_is_under_way_during_a_reindex_has_the_new_vector_afterwards(
         writer = asyncio.create_task(h.remember("words"))
         await _until_under_way(copy)
         others = [asyncio.create_task(h.remember("written since"))] if later else []
-        await _turns()
+        while len(await h.waiting()) < 1 + later:  # it is committed in a thread
+            await asyncio.sleep(0)
         await h.engine.upkeep.reindex(WHO, HashingEmbedder(64))
         copy.arrives.set()
         await asyncio.gather(writer, *others)
@@ -687,15 +692,18 @@ async def test_one_that_a_store_cannot_take_does_not_hold_up_the_others() -> Non
         assert set(await h.waiting()) == {ids[1]}
 
 
-@run
-async def test_a_store_that_hangs_keeps_a_writer_no_longer_than_its_timeout() -> None:
-    async with house(copies=2, timeout=0.05) as h:
-        h.copies[0].hangs = True
-        with h.engine.reporting() as report:
-            id = await h.remember("words")
-        assert report.outcomes[id]["copy"] == "it did not confirm within 0.05 s; it is kept and tried again"
-        assert report.outcomes[id]["copy1"] is None
-        assert await h.copies[1].contents() == {"words"}
+def test_a_store_that_hangs_keeps_a_writer_no_longer_than_its_timeout() -> None:
+    async def work() -> None:
+        async with house(copies=2, timeout=5.0) as h:
+            h.copies[0].hangs = True
+            with h.engine.reporting() as report:
+                id = await h.remember("words")
+            assert report.outcomes[id]["copy"] == "it did not confirm within 5 s; it is kept and tried again"
+            assert report.outcomes[id]["copy1"] is None
+            assert await h.copies[1].contents() == {"words"}
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        runner.run(work())
 
 
 @run

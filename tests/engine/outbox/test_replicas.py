@@ -6,7 +6,7 @@ import traceback
 from pathlib import Path
 
 import pytest
-from jumping_loop import JumpingLoop, pass_seconds
+from jumping_loop import JumpingLoop, pass_seconds, standing_still
 from replica_house import Flaky, run
 
 from commonplace.engine.outbox.replicas import Attachment, Replica, Replicas, StoreRefused, StoreSkipped
@@ -191,6 +191,8 @@ def test_that_it_goes_and_that_it_is_back_is_in_the_log_once_each(caplog: pytest
 
     async def work() -> None:
         replica = Replica(Attachment("copy", lambda: store), FakeClock())
+        with standing_still():  # it is opened in a thread
+            await replica.ready(5)
         watching = asyncio.create_task(replica.watch(5))
         for unwell, state in ((None, "ok"), ("no route", "degraded"), (None, "ok"), ("no route", "degraded")):
             store.unwell = unwell
@@ -261,7 +263,8 @@ async def test_deliveries_are_tried_while_searches_fail() -> None:
 def test_a_store_that_does_not_let_go_costs_no_more_than_its_timeout(how: str) -> None:
     async def work() -> None:
         replica = Replica(Attachment("copy", lambda: Flaky(FakeClock()), timeout=2.0), FakeClock())
-        await replica.ready(1.0)
+        with standing_still():  # it is opened in a thread
+            await replica.ready(5)
         let_go = asyncio.Event()
 
         async def hang(_: Store) -> None:

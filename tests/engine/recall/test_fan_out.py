@@ -269,19 +269,8 @@ async def test_an_older_text_that_waits_to_be_told_is_no_lie(most_read: int, mon
         assert h.outbox.replicas.named("copy").altered == 0
 
 
-@run
-async def test_a_store_that_hangs_delays_an_answer_by_no_more_than_its_timeout() -> None:
-    async with house(copies=2, timeout=0.05) as h:
-        await h.remember("tea")
-        h.copies[0].hangs = True
-        found = await ask(h)
-        assert [hit.memory.content for hit in found.hits] == ["tea"]
-        assert found.errors == {"copy": "it did not answer within 0.05 s"}
-        assert found.stores_queried == [h.primary.name, "copy", "copy1"]
-
-
 @pytest.mark.parametrize("hanging", [1, 2])
-def test_stores_that_hang_for_ever_cost_one_timeout_and_no_moment_more(hanging: int) -> None:
+def test_a_store_that_hangs_delays_an_answer_by_no_more_than_its_timeout(hanging: int) -> None:
     async def work() -> None:
         async with house(copies=3, timeout=5.0) as h:
             await h.remember("tea")
@@ -293,6 +282,7 @@ def test_stores_that_hang_for_ever_cost_one_timeout_and_no_moment_more(hanging: 
             assert loop.time() - before == pytest.approx(5.0)
             assert [hit.memory.content for hit in found.hits] == ["tea"]
             assert found.errors == {copy.name: "it did not answer within 5 s" for copy in h.copies[:hanging]}
+            assert found.stores_queried == [h.primary.name, "copy", "copy1", "copy2"]
 
     with asyncio.Runner(loop_factory=JumpingLoop) as runner:
         runner.run(work())
