@@ -19,6 +19,8 @@ from commonplace.cli import serve
 from commonplace.config import Config
 
 SECRET_WORDS = ("marzipan", "albatross", "tambourine")
+#: Requests one after the other, where one a second is allowed: some are refused unless each takes almost a second.
+MORE_THAN_ALLOWED = 40
 
 
 def remember(server: ServerProcess, content: str, **more: Any) -> Answer:
@@ -140,8 +142,8 @@ def test_a_port_in_use_is_said_in_one_sentence(tmp_path: Path) -> None:
 
 def test_each_token_has_its_rate(tmp_path: Path) -> None:
     secrets = [token(tmp_path, "--name", name) for name in ("alice", "bob")]
-    with run_server(tmp_path, COMMONPLACE_RATE_LIMIT="2") as server:
-        answers = [server.get("/v0/health", token=secrets[0]) for _ in range(12)]
+    with run_server(tmp_path, COMMONPLACE_RATE_LIMIT="1") as server:
+        answers = [server.get("/v0/health", token=secrets[0]) for _ in range(MORE_THAN_ALLOWED)]
         limited = [a for a in answers if a.status == 429]
         assert {a.status for a in answers} == {200, 429}
         assert (limited[0].code, int(limited[0].headers["retry-after"]) >= 1) == ("rate_limited", True)
@@ -151,12 +153,12 @@ def test_each_token_has_its_rate(tmp_path: Path) -> None:
 
 def test_a_login_is_paid_for(tmp_path: Path) -> None:
     secret = token(tmp_path, "--name", "alice")
-    with run_server(tmp_path, COMMONPLACE_RATE_LIMIT="2") as server:
+    with run_server(tmp_path, COMMONPLACE_RATE_LIMIT="1") as server:
         visitor = Visitor(server)
         form = [("csrf", visitor.csrf()), ("token", secret)]
         session = visitor.cookie
         found = []
-        for _ in range(12):
+        for _ in range(MORE_THAN_ALLOWED):
             visitor.cookie = session
             found.append(visitor.post_raw("/ui/login", form).status)
         assert set(found) == {303, 429}
@@ -179,7 +181,8 @@ def test_each_agent_has_its_recalls(tmp_path: Path) -> None:
         recall = {"agent_id": "life", "query": "tea"}
         answers = [server.post("/v0/recall", recall) for _ in range(4)]
         assert [a.status for a in answers] == [200, 200, 200, 429]
-        assert (answers[3].code, answers[3].headers["retry-after"]) == ("rate_limited", "20")
+        assert answers[3].code == "rate_limited"
+        assert 1 <= int(answers[3].headers["retry-after"]) <= 20  # a third of a minute, less what the four took
         assert server.post("/v0/recall", {**recall, "agent_id": "other"}).status == 200
         assert server.post("/amp/search", {"query": "tea", "agent": "life"}).status == 429
         rpc = {"jsonrpc": "2.0", "id": 1, "method": "memory.recall", "params": recall}

@@ -193,11 +193,15 @@ def test_memory_put_redaction_by_rule(two: TenantClients) -> None:
 def test_memory_ttl_expiry(two: TenantClients) -> None:
     acme = two.acme
     lasting = acme.put("ttl", "lasting", expiresAt=iso(system_clock() + HOUR_MS)).json["entry"]
-    ends = system_clock() + 1500
-    fleeting = acme.put("ttl", "fleeting", expiresAt=iso(ends)).json["entry"]
-    assert fleeting["expiresAt"] == iso(ends)
-    run = acme.start()
-    assert {e["id"] for e in acme.list("ttl", runId=run).json["entries"]} == {lasting["id"], fleeting["id"]}
+    for life_ms in (1_500, 6_000, 24_000):  # on a busy machine one may be over before the run has looked
+        ends = system_clock() + life_ms
+        fleeting = acme.put("ttl", "fleeting", expiresAt=iso(ends)).json["entry"]
+        assert fleeting["expiresAt"] == iso(ends)
+        run = acme.start()
+        listed = {entry["id"] for entry in acme.list("ttl", runId=run).json["entries"]}
+        if system_clock() < ends:
+            break
+    assert listed == {lasting["id"], fleeting["id"]}
     while system_clock() < ends:  # the server's clock is the machine's: its answers, not ours, are waited for
         acme.list("ttl")
     for view in ({}, {"runId": run}):
@@ -361,7 +365,7 @@ def test_a_reader_lists_and_starts_runs(two: TenantClients) -> None:
 def test_rate_limits_speak_openwop(tmp_path: Path) -> None:
     with run_server(tmp_path, COMMONPLACE_RATE_LIMIT="1") as server:
         client = Client(server)
-        answers = [client.list("alice") for _ in range(8)]
+        answers = [client.list("alice") for _ in range(40)]  # refused unless each takes almost a second
         limited = next(answer for answer in answers if answer.status == 429)
         assert limited.json["error"] == "rate_limited"
         assert int(limited.headers["retry-after"]) >= 1
