@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from postgres_server import free_port
+from free_ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 _TABLES = """

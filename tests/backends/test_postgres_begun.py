@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from free_ports import free_port
 from postgres_databases import empty_database, server
-from postgres_server import PASSWORD, free_port
+from postgres_server import PASSWORD
 
 from commonplace import plugins
 from commonplace.cli import main

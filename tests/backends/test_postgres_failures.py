@@ -11,8 +11,8 @@ from typing import Any
 
 import psycopg
 import pytest
+from free_ports import free_port
 from postgres_databases import empty_database, server
-from postgres_server import free_port
 
 from commonplace.cli import main
 from commonplace.plugins import open_store

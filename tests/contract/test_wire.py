@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from postgres_server import free_port
+from free_ports import free_port
 from server_process import ServerProcess, run_server
 
 from commonplace.plugins import open_replica
@@ -26,7 +26,7 @@ def other_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerPro
 def test_a_server_is_not_its_own_replica(tmp_path: Path) -> None:
     """Each copy would be a memory of its own, to be copied again."""
     port = free_port()
-    own = f"memorywire+http://127.0.0.1:{port}?name=myself"
+    own = f"memorywire+http://127.0.0.1:{port}?name=myself&timeout=30"
     stores = ("--store", f"sqlite://{tmp_path}/m.db", "--store", own)
     with run_server(tmp_path, "--port", str(port), *stores) as server:
         asked = {"agent_id": "a", "type": "semantic", "content": "Alice drinks tea"}
@@ -44,7 +44,7 @@ def test_two_servers_that_copy_each_other_have_one_copy_each(tmp_path: Path) -> 
     ports = free_port(), free_port()
 
     def stores(mine: int) -> tuple[str, ...]:
-        other = f"memorywire+http://127.0.0.1:{ports[1 - mine]}?name=other"
+        other = f"memorywire+http://127.0.0.1:{ports[1 - mine]}?name=other&timeout=30"
         own = f"sqlite://{tmp_path}/{mine}.db"
         return ("--port", str(ports[mine]), "--store", own, "--store", other)
 

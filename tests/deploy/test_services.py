@@ -19,6 +19,7 @@ import pytest
 import yaml
 from certificates import NAME, Certificate, make_certificate
 from dockerfile import ROOT
+from free_ports import free_port
 from proxy_process import ProxiedServer
 from server_process import SECONDS, ServerProcess, run_server, token
 from system_packages import NotInstalled, require_program
@@ -258,12 +259,3 @@ def test_caddy_with_our_settings(server: tuple[ServerProcess, str], certificate:
     command = [caddy, "run", "--config", str(settings), "--adapter", "caddyfile"]
     with running(command, tmp_path, tmp_path / "log"):
         check(proxied(at, secret, certificate, port))
-
-
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from free_ports import free_port
 from page_browser import Visitor
 from server_process import PROTOCOLS, SECONDS, Answer, ServerProcess, command, environment, run_server, token
 from token_issuer import SigningKey, TokenIssuer, run_issuer, unsigned
@@ -30,13 +30,6 @@ class Trusting:
 
     def token(self, **more: Any) -> str:
         return self.issuer.token(self.audience, **more)
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 def settings_of(issuer: TokenIssuer, audience: str) -> dict[str, str]:
