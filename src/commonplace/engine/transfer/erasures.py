@@ -15,7 +15,7 @@ T = TypeVar("T")
 _MAX_ATTEMPTS = 128  # to read what the ledger has: a standby that is asked may come after the server that is written to
 
 
-class _Unread(Exception):
+class _ErasureNotRead(Exception):
     """The ledger tells of an erasure that was not read yet."""
 
 
@@ -54,7 +54,7 @@ class Erasures:
         def informed(tx: Transaction) -> T:
             # Where the ledger has no such entry, as it was cut off, there is nothing to read.
             if self._after < min(audit.last_erasure(tx), tx.audit_head()[0]):
-                raise _Unread
+                raise _ErasureNotRead
             return work(tx)
 
         await self.read()
@@ -62,7 +62,7 @@ class Erasures:
         while without_news < _MAX_ATTEMPTS:  # until nobody erases anything in the moment between
             try:
                 return await self._core.transact(self._tenant, informed)
-            except _Unread:
+            except _ErasureNotRead:
                 before = self._after
                 await self._read_on()
                 without_news = without_news + 1 if self._after == before else 0
