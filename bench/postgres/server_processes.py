@@ -60,11 +60,13 @@ async def _load(servers: Servers, seconds: float, request: Callable[[int], _Requ
 
     async def one(number: int) -> None:
         line = await Client.open(servers.ports[number % len(servers.ports)])
-        while time.perf_counter() < end:
+        is_over = False
+        while not is_over:  # once at least: on a busy machine connecting may take as long as all of it
             asked = time.perf_counter()
             status, answer = await line.ask(*request(next(numbers)))
             assert status == 200, answer
             took.append((time.perf_counter() - asked) * 1e3)
+            is_over = time.perf_counter() >= end
         line.close()
 
     before, busy, began = servers.processor(), busy_seconds(), time.perf_counter()

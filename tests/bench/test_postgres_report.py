@@ -97,7 +97,7 @@ def test_processor_time_is_that_of_the_process_and_its_children() -> None:
 @pytest.mark.slow
 @pytest.mark.process
 def test_it_runs() -> None:
-    found = measure(300, 0.3, counts=(1,))
+    found = measure(300, 0.001, counts=(1,))  # seconds that may be over before anyone is connected
     assert found["servers"]["1"]["updates"]["lost"] == 0
     assert found["stores"]["1"]["postgresql"]["recall@10"] == 1.0
     assert "limited" in found or found["not_limited"]

@@ -20,7 +20,7 @@ MAX_CALLS = 50  # of 17 to 37; a second look at every field or hit would be more
 def test_a_crowd_loses_nothing() -> None:
     found = load(clients=20, seconds=3, embedder="hashing", agents=3)
     assert (found["errors"], found["lost"]) == (0, 0), found
-    assert found["acknowledged"] > 20
+    assert found["acknowledged"] > 0
 
 
 @pytest.mark.parametrize(("name", "model", "document", "answer"), CASES, ids=[name for name, *_ in CASES])
