@@ -77,4 +77,4 @@ def test_who_looks_how_it_is_is_not_told_where(
 
 def test_the_log_has_the_sentence(failing: tuple[ServerProcess, dict[str, str]]) -> None:
     said(failing, "memorywire", "local writer")
-    assert "commonplace.db" in "".join(failing[0].err)
+    assert failing[0].log_with("commonplace.db")

@@ -12,9 +12,9 @@ import ssl
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,7 @@ class ServerProcess:
     out: list[str]
     err: list[str]
     tls: ssl.SSLContext | None = None  # what its certificate is checked with, where it has one
+    listeners: Sequence[threading.Thread] = field(default=(), kw_only=True)  # those that read `out` and `err`
 
     @property
     def port(self) -> int:
@@ -98,7 +99,16 @@ class ServerProcess:
     def stop(self, number: int = signal.SIGTERM) -> int:
         if self.process.poll() is None:
             self.process.send_signal(number)
-        return self.process.wait(SECONDS)
+        code = self.process.wait(SECONDS)
+        for each in self.listeners:  # the last lines may not have been read yet
+            each.join(SECONDS)
+        return code
+
+    def log_with(self, text: str) -> str:
+        """What it has logged, once this is in it: the answer to what made it say so may be here before."""
+        while text not in (logged := "".join(self.err)):
+            assert self.process.poll() is None
+        return logged
 
 
 def store_url(path: Path) -> str:
@@ -159,7 +169,7 @@ def run_server(data: Path, *args: str, **settings: str) -> Iterator[ServerProces
         else:
             raise AssertionError(f"the server did not start: {''.join(out + err)}")
         tls = ssl.create_default_context(cafile=args[args.index("--tls-cert") + 1]) if "--tls-cert" in args else None
-        server = ServerProcess(process, found[1], data, out, err, tls)
+        server = ServerProcess(process, found[1], data, out, err, tls, listeners=threads)
         while server.get("/readyz").status != 200:
             assert process.poll() is None
         yield server

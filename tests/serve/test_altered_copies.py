@@ -109,4 +109,4 @@ def test_what_has_no_place_for_it_leaves_it_out_and_the_server_tells(
     before = place[1].get("/v0/stores").json["stores"][1]["altered"]
     _asked(place, SILENT[way])
     assert place[1].get("/v0/stores").json["stores"][1]["altered"] == before + 1
-    assert "spare has another text for memories than the first store" in "".join(place[1].err)
+    assert place[1].log_with("spare has another text for memories than the first store")

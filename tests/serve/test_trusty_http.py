@@ -401,7 +401,7 @@ def test_a_stream_ends_with_the_token_it_was_opened_with(tmp_path: Path) -> None
 def test_other_machines_reach_it_only_where_tokens_are_asked_for(tmp_path: Path) -> None:
     with run_trusty(tmp_path, "--http", "0.0.0.0:0") as client:
         assert client.process.wait(SECONDS) == 1
-        said = "".join(client.err)
+        said = "".join(client.told())
         assert "without tokens" in said
         assert "listening" not in said
     token(tmp_path, "--role", "admin")
@@ -440,9 +440,10 @@ def test_an_address_that_is_taken_ends_it_with_a_sentence(tmp_path: Path) -> Non
         taken.listen()
         with run_trusty(tmp_path, "--http", f"127.0.0.1:{taken.getsockname()[1]}") as client:
             assert client.process.wait(SECONDS) == 2
-            assert "cannot listen on 127.0.0.1" in "".join(client.err)
-            assert "--http" in "".join(client.err)
-            assert "Traceback" not in "".join(client.err)
+            said = "".join(client.told())
+            assert "cannot listen on 127.0.0.1" in said
+            assert "--http" in said
+            assert "Traceback" not in said
 
 
 @pytest.mark.parametrize("given", ["3031", "127.0.0.1", "127.0.0.1:", "127.0.0.1:http", ":3031", "::1:3031", "h:99999"])

@@ -400,7 +400,7 @@ def test_a_default_palace_that_cannot_be_is_refused_at_the_start(tmp_path: Path,
     with run_trusty(tmp_path, "--palace", name) as client:
         assert client.process.wait(30) == 1
         assert client.rest() == []
-        assert "a palace's name has" in "".join(client.err)
+        assert "a palace's name has" in "".join(client.told())
 
 
 def test_stdout_carries_messages_only(tmp_path: Path) -> None:
