@@ -19,6 +19,9 @@ REVIEWERS = ("alice", "bob")
 @pytest.fixture(scope="module")  # while Playwright runs, no other test of this process could run an event loop
 def browser() -> Iterator[Browser]:
     pytest.importorskip("playwright", reason="playwright is not installed: pip install -e '.[test]'")
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=60_000)  # of its own it gives a page five seconds, however busy the machine is
     try:
         with launched() as found:
             yield found
