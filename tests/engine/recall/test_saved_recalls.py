@@ -100,6 +100,41 @@ def test_of_a_store_that_hangs_it_is_kept_too(
     asyncio.run(scenario())
 
 
+def test_of_a_store_that_takes_it_while_it_is_kept_nothing_is_lost(
+    clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that had hung may go on at any moment, and what failed is then no failure any more."""
+
+    class LateStore(ModestStore):
+        late: asyncio.Event | None = None
+
+        async def transact(self, tenant: str, work: Any) -> Any:
+            if self.late is not None:
+                await self.late.wait()
+            return await super().transact(tenant, work)
+
+        async def audit_hashes(self, *args: Any, **options: Any) -> Any:
+            if self.late is not None:  # asked by whoever keeps it
+                self.late.set()
+                while engine._recall_log._writing:
+                    await asyncio.sleep(0)
+            return await super().audit_hashes(*args, **options)
+
+    async def scenario() -> None:
+        nonlocal engine
+        store = LateStore(clock)
+        engine = await Engine.open(store, clock=clock, settings=Settings(folder=tmp_path, store="one"))
+        await engine.recall(WHO, Query(("agent",), QUESTION))
+        store.late = asyncio.Event()
+        with monkeypatch.context() as patch:
+            patch.setattr("commonplace.engine.recall.recall_log.CLOSE_SECONDS", 0.01)
+            await asyncio.wait_for(engine.close(), 30)
+        assert [entry.principal for entry in await store.audit("local", operation="recall")] == [WHO.name]
+
+    engine: Any = None
+    asyncio.run(scenario())
+
+
 class LostStore(ModestStore):
     """Answers nothing at all while it is `full`."""
 

@@ -219,7 +219,7 @@ class RecallLog:
 
     async def _save(self) -> None:
         """For the next process to write: this one ends, and the store does not take them."""
-        for tenant, failure in self.failures.items():
+        for tenant, failure in list(self.failures.items()):  # a write that hung may be answered meanwhile
             left = [recalled for recalled in self._waiting if recalled.who.tenant == tenant]
             ledger = None
             with suppress(Fault, TimeoutError):
