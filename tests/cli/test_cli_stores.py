@@ -110,6 +110,23 @@ def test_one_that_is_down_is_named_and_told_later(
     assert (failed.code, "could not be reached" in failed.json["error"]["message"]) == (2, True)
 
 
+def test_why_a_store_fails_now_is_said_before_why_its_last_delivery_did(
+    cli: Any, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has set the variable reads of the next mistake, and not that it is not set."""
+    url = "memorywire+http://127.0.0.1:9?name=other&token_env=OTHER_TOKEN"
+    monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db {url}")
+    cli("remember", "Alice drinks tea")
+    assert _why(cli, "other").count("is not set") == 1
+    monkeypatch.setenv("OTHER_TOKEN", "secret")
+    said, before = _why(cli, "other").split("; at the last delivery: ")
+    assert ("could not be reached" in said, "is not set" in said, "is not set" in before) == (True, False, True)
+
+
+def _why(cli: Any, name: str) -> str:
+    return str(next(line for line in cli("stores").out.splitlines() if line.startswith(f"{name}\t")).split("\t")[6])
+
+
 def test_people_are_told_what_one_that_is_down_waits_for(cli: Any, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db memorywire+http://127.0.0.1:9?name=other")
     kept = cli("remember", "Alice drinks tea", "--json").json

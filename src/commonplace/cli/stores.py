@@ -228,7 +228,7 @@ def _listed(found: list[Document], server: str | None = None) -> Answer:
             f"{each['waiting']:,}",
             f"{each['failing']:,}",
             _age(each.get("behind_ms")),
-            each.get("last_error") or each.get("error") or "",
+            _why(each),
         ]
         for each in found
     ]
@@ -238,6 +238,12 @@ def _listed(found: list[Document], server: str | None = None) -> Answer:
     # A process counts altered copies of its own recalls (`altered`): this one has asked nothing, so none are shown.
     shown = [{name: value for name, value in each.items() if name != "altered"} for each in found]
     return Answer({"stores": shown}, Table(columns, rows))
+
+
+def _why(store: Document) -> str:
+    # What failed last was maybe tried before something was put right: what is wrong now is what there is to do.
+    now, last = store.get("error", ""), store.get("last_error", "")
+    return f"{now}; at the last delivery: {last}" if now and last and now not in last else last or now
 
 
 def _age(ms: int | None) -> str:
