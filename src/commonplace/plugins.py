@@ -169,7 +169,13 @@ def opener(url: str) -> Callable[..., object]:
         require_well_formed(url)
         return lambda *given: import_module(BUILT_IN[scheme]).open_url(*given)
     found = _installed(scheme)
-    return lambda url, clock, settings: found(*((url, clock, settings) if _takes_settings(found) else (url, clock)))
+    if _takes(found, 3):
+        return found
+    # Openers were called with two arguments before there were settings; those go on working.
+    if _takes(found, 2):
+        return lambda url, clock, settings: found(url, clock)
+    said = f"the package that offers {scheme}:// does not take (url, clock) nor (url, clock, settings)"
+    raise Unavailable(said, hint=_TELL_ITS_AUTHORS)
 
 
 def _require(scheme: str, module: str, package: str, extra: str) -> None:
@@ -187,13 +193,14 @@ def _article(word: str) -> str:
     return "an" if word[:1] in "aeiouAEIOU" else "a"
 
 
-def _takes_settings(opener: Callable[..., object]) -> bool:
-    # Openers were called with two arguments before there were settings; those go on working.
+def _takes(opener: Callable[..., object], arguments: int) -> bool:
     import inspect
 
     try:
-        inspect.signature(opener).bind("", None, None)
-    except (TypeError, ValueError):
+        inspect.signature(opener).bind(*[None] * arguments)
+    except ValueError:  # one that is not written in Python may have none: it was always called with two
+        return arguments == 2
+    except TypeError:
         return False
     return True
 

@@ -91,8 +91,12 @@ def open_refusing(url, clock):
 
 def open_nothing(url, clock):
     return 7
+
+
+def open_narrow(url):
+    return Paper(url)
 '''
-SCHEMES = ("primary", "asking", "paper", "blind", "refusing", "nothing")
+SCHEMES = ("primary", "asking", "paper", "blind", "refusing", "nothing", "narrow")
 
 
 @pytest.fixture(autouse=True)
@@ -166,6 +170,7 @@ def test_it_is_a_replica_by_name() -> None:
         ("refusing", "the package that offers refusing:// failed: ConnectionError at "),
         ("nothing", "the package that offers nothing:// opened an int, which is no store"),
         ("missing", "the package that offers missing:// cannot be imported"),
+        ("narrow", "the package that offers narrow:// does not take (url, clock) nor (url, clock, settings)"),
     ],
 )
 def test_a_mistake_of_the_package_is_said_to_be_that(
@@ -182,7 +187,7 @@ def test_a_mistake_of_the_package_is_said_to_be_that(
     assert main(["conformance", "--store", url]) == 2
     assert says in capsys.readouterr().err
     monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{tmp_path}/m.db {url}")
-    assert main(["remember", "kept all the same"]) == (2 if scheme == "missing" else 0)
+    assert main(["remember", "kept all the same"]) == (2 if scheme in ("missing", "narrow") else 0)
     said = capsys.readouterr()
     assert "bug in Commonplace" not in said.err
     assert "hunter22" not in said.err
