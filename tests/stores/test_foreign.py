@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -103,6 +104,31 @@ async def test_a_copy_that_cannot_be_replaced_is_not_added_again_with_each_attem
             with pytest.raises(Unavailable, match="approval"):
                 await store.put([Entry(newer, None, b"")])
         assert await _contents(remote) == ["Alice is well", "Alice's diagnosis"]
+
+
+class Asked(Peer):
+    """It keeps what it is asked."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine, WHO)
+        self.filters: list[Any] = []
+
+    async def recall(self, request: RecallRequest, /) -> RecallResponse:
+        self.filters.append(request.filter)
+        return await super().recall(request)
+
+
+@run
+async def test_the_documentation_shows_how_whoever_and_whatever_type_is_asked_for() -> None:
+    """Its author has nothing else to know it by: a store that reads other keys finds nothing."""
+    clock = FakeClock()
+    async with careful_peer(clock) as remote:
+        theirs = Asked(remote)
+        async with house(clock=clock, stores=[ForeignStore(theirs, "peer")]) as h:
+            wanted = RecallRequest(agent_id=AGENT, query="bees", user_id="alice", types=["semantic", "episodic"])
+            assert (await Memorywire(h.engine, WHO).recall(wanted)).errors is None
+    page = (Path(__file__).parents[2] / "docs" / "stores.md").read_text("utf-8")
+    assert [json.dumps(each) in page for each in theirs.filters] == [True], theirs.filters
 
 
 class ByWords(Peer):
