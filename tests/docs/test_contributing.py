@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shutil
@@ -41,6 +42,22 @@ def test_the_document_has_these_files() -> None:
         "cli/count.py", "wire/schemas/kv/put.json", "wire/schemas/kv/get.json", "dialects/kv/__init__.py",
         "serve/protocols/kv.py",
     }  # fmt: skip
+
+
+def test_it_names_what_the_contract_needs_beside_us() -> None:
+    """A package of its own has what serving needs, and no more."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    ours = {re.split("[^a-z0-9]", name.lower())[0] for name in project["dependencies"]}
+    needed = set[str]()
+    for module in (PACKAGE / "testing").rglob("*.py"):
+        for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            needed |= {name.partition(".")[0] for name in names}
+    needed -= {*sys.stdlib_module_names, "commonplace", *ours}
+    assert "pytest" in needed
+    (line,) = re.findall("`pip install ([^`]*)`", DOCUMENT)
+    assert set(line.split()) == needed
 
 
 # what a package of its own adds
