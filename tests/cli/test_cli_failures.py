@@ -255,7 +255,7 @@ def test_a_folder_that_cannot_be_made_is_said_with_what_to_do(cli, monkeypatch) 
         refused = cli(*args)
         assert refused.code == 2
         assert "cannot create the data folder" in refused.err
-        assert "Choose another with --data or COMMONPLACE_DATA." in refused.err
+        assert "Choose another with --data or COMMONPLACE_DATA" in refused.err
 
 
 def test_the_data_directory_is_a_folder(cli, tmp_path) -> None:

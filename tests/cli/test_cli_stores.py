@@ -110,6 +110,21 @@ def test_one_that_is_down_is_named_and_told_later(
     assert (failed.code, "could not be reached" in failed.json["error"]["message"]) == (2, True)
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc")
+@pytest.mark.parametrize(
+    ("place", "why"), [("/proc/commonplace/copy.db", "No such file or directory"), (f"/{'x' * 300}", "name too long")]
+)
+def test_a_place_where_no_copy_can_be_is_said_with_what_to_do(
+    place: str, why: str, cli: Any, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy is not in the data folder: its URL is what has to be changed. Not even root can make a file there."""
+    cli("remember", "Alice drinks tea")
+    monkeypatch.setenv("COMMONPLACE_STORES", f"sqlite://{data}/commonplace.db sqlite://{place}?name=spare")
+    said = _why(cli, "spare").partition("; never resynced")[0]
+    assert why in said
+    assert said.endswith("or in the URL of the store")
+
+
 def test_why_a_store_fails_now_is_said_before_why_its_last_delivery_did(
     cli: Any, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,6 +70,10 @@ class StoreFiles:
         return sorted(self.backups.glob("before-*.db*")) if self.backups.is_dir() else []
 
 
+#: The data folder's own store, or one that a URL names, such as a copy. What is said further follows a semicolon.
+_CHOOSE_ANOTHER = "Choose another with --data or COMMONPLACE_DATA, or in the URL of the store"
+
+
 def connect(path: Path) -> apsw.Connection:
     try:
         # Never creates it: a database that someone has removed must not come back empty.
@@ -86,9 +90,14 @@ def connect(path: Path) -> apsw.Connection:
 
 def open_writable(files: StoreFiles) -> apsw.Connection:
     """The writer's connection, on a database that is ours, whole, and of the current schema."""
-    if files.database.is_dir():
+    try:
+        is_folder = files.database.is_dir()
+    except OSError as error:  # a folder above may not be entered, or a name is too long
+        said = f"cannot open {files.database}: {error.strerror}. {_CHOOSE_ANOTHER}"
+        raise OperatorActionRequired(said) from error
+    if is_folder:
         raise UnusableStore(f"{files.database} is a folder, and a store is a file; name one in it")
-    make_private_folder(files.database.parent, ". Choose another with --data or COMMONPLACE_DATA.")
+    make_private_folder(files.database.parent, f". {_CHOOSE_ANOTHER}")
     with _opening:
         # Reading the bytes ends with closing a handle, which drops every lock this process has on the file: so never
         # while it is in use here. Whoever opened it first has looked.
@@ -195,8 +204,7 @@ def _create_private(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
     except OSError as error:
-        hint = "Check the folder, or choose another with --data."
-        raise OperatorActionRequired(f"cannot write {path}: {error.strerror}. {hint}") from error
+        raise OperatorActionRequired(f"cannot write {path}: {error.strerror}. {_CHOOSE_ANOTHER}") from error
 
 
 def _check_header(files: StoreFiles) -> None:
