@@ -367,6 +367,9 @@ def test_a_store_that_is_left_out_is_listed_while_something_waits_for_it(
     left = cli("stores", "--json").json["stores"][1]
     assert (left["name"], left["status"], left["waiting"]) == ("other", "down", 1)
     assert "it is not among the configured stores" in cli("stores").out
+    elsewhere = cli("stores", "--store", f"sqlite://{data}/commonplace.db")
+    assert "give `stores resync` and `stores discard` the same" in elsewhere.err, "what it advises is of these stores"
+    assert "the same" not in cli("stores", "--store", "memory://").err, "nothing is to be done there"
 
 
 def test_a_policy_keeps_writes_and_questions_from_the_others(cli: Any, data: Path, two: Path) -> None:

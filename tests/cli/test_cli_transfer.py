@@ -229,6 +229,15 @@ def test_a_file_that_is_none_of_ours_is_refused(cli: Cli, tmp_path: Path, conten
     assert says in refused.err
 
 
+def test_a_store_of_ours_is_no_file_to_import_and_what_copies_it_is_named(
+    cli: Cli, remember: Callable[..., str], data: Path, tmp_path: Path
+) -> None:
+    remember("Alice drinks tea")
+    refused = cli("import", str(data / "commonplace.db"), "--data", str(tmp_path / "there"))
+    assert refused.code == 1
+    assert "is a store of Commonplace: `commonplace migrate --from FILE --to URL` copies all of one" in refused.err
+
+
 def test_a_format_that_was_named_is_believed(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "x.jsonl"
     file.write_text('{"record":"header"}\n')

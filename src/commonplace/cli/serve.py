@@ -35,7 +35,8 @@ def serve(
         agent_option("For MCP clients that name no agent: whose memory [COMMONPLACE_AGENT, else `default`]."),
     ] = None,
     store: Annotated[
-        list[str] | None, option("--store URL", "The store, instead of the one in --data; more of them have copies.")
+        list[str] | None,
+        option("--store URL", "The store, instead of the one in --data; repeat it for others, which have copies."),
     ] = None,
     token_required: Annotated[bool, option("--token-required", "Ask for a token even on this machine.")] = False,
     max_body: Annotated[int | None, option("--max-body BYTES", "The largest request body [4 MiB].")] = None,

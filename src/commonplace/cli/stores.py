@@ -63,7 +63,11 @@ def stores(
 def _list(run: Session) -> Answer:
     server = None if run.stores else _server_to_ask(run)
     if server is None:
-        return _listed(run(run.memory.stores()))
+        found = run(run.memory.stores())
+        answer = _listed(found)
+        if run.stores and any(map(_why, found)):
+            answer.remarks = ["these are the stores of --store: give `stores resync` and `stores discard` the same"]
+        return answer
     try:
         found = _stores_of_server(server)
     except (OSError, ValueError) as error:

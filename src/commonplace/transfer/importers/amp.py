@@ -33,6 +33,7 @@ _TEXTS = {
 }
 _JSON = {"lessons": "tags", "checkpoints": "state"}
 _TIMES = ("created_at", "updated_at")
+_OURS = {"tenants", "scopes", "versions"}
 
 
 def matches(source: Source) -> bool:
@@ -50,6 +51,12 @@ def read(source: Source) -> Iterator[Item]:
         raise BrokenFile(source.path.name, f"cannot be opened: {error}") from None
     try:
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if tables >= _OURS:
+            raise BrokenFile(
+                source.path.name,
+                "is a store of Commonplace: `commonplace migrate --from FILE --to URL` copies all of one, "
+                "`commonplace export` some of it into a file that can be imported",
+            )
         if not tables.intersection(_TABLES):
             raise BrokenFile(source.path.name, "has neither lessons nor checkpoints: it is not Nellie's")
         for number, table in enumerate(_TABLES, 1):
