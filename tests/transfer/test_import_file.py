@@ -118,6 +118,22 @@ def test_it_is_found_and_the_ledger_verifies(filled: Subject, run: Any, elsewher
     assert len(entries) == 6  # three memories and three statements
 
 
+@pytest.mark.parametrize("changed_since", [False, True])
+def test_the_ledger_verifies_where_something_came_demoted(
+    subject: Subject, run: Any, elsewhere: Elsewhere, save: Save, changed_since: bool
+) -> None:
+    other, wait = elsewhere
+    id = run(subject.remember("Alice keeps bees", confidence=0.3))
+    assert run(subject.expire("demote", confidence_below=0.5)) == [id]
+    if changed_since:
+        run(subject.update(id, content="Alice keeps bees and goats"))
+    wait(import_export(other.engine, WHO, save(run(exported(subject)))))
+    assert wait(other.get(id)).demotion == 0.25
+    assert wait(other.engine.ledger.verify(WHO)).problem is None
+    wait(other.store.transact("local", lambda tx: tx.demote([id], 1.0)))  # which no entry tells of
+    assert "is demoted to 1.0, not 0.25" in str(wait(other.engine.ledger.verify(WHO)).problem)
+
+
 def test_a_second_import_writes_nothing(filled: Subject, run: Any, elsewhere: Elsewhere, save: Save) -> None:
     other, wait = elsewhere
     path = save(run(exported(filled)))

@@ -133,7 +133,7 @@ class RowCheck:
             if "version" in payload:
                 versions.append((n, id, payload))
                 self._created += payload["version"] == 1
-                if "row_hash" in payload and id in self._demotions:
+                if "row_hash" in payload and (id in self._demotions or "demotion" in payload):
                     self._demotions[id] = (n, float(payload.get("demotion", 1.0)))
             elif "demotion" in payload:
                 self._demotions[id] = (n, float(payload["demotion"]))
