@@ -173,6 +173,32 @@ def test_what_was_forgotten_or_turned_down_does_not_come_back_weeks_later(
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
+@pytest.mark.parametrize("approval", [True, False])
+@pytest.mark.parametrize("changed", [False, True])
+def test_of_what_waits_or_was_turned_down_an_import_again_says_so(
+    subject: Subject, run: Any, tmp_path: Path, changed: bool, approval: bool, dry_run: bool
+) -> None:
+    path = tmp_path / "mem0.json"
+    path.write_text(json.dumps([{"id": f"x{n}", "memory": f"Alice has secret {n}"} for n in range(3)]))
+    run(import_source(subject.engine, WHO, path, "mem0", Target("agent", approval=True)))
+    reviews = run(subject.engine.reviews.list(WHO))
+    for review, approved in zip(reviews, (True, False), strict=False):
+        run(subject.engine.reviews.decide(WHO, review["id"], Decision(approved, "Alice")))
+    (kept,) = run(everything(subject))
+    run(subject.engine.forget(WHO, Forget("agent", [kept.id])))
+    if changed:
+        path.write_text(path.read_text().replace("secret", "riddle"))
+    report = run(import_source(subject.engine, WHO, path, "mem0", Target("agent", approval=approval), dry_run=dry_run))
+    waits = {"it was imported before, and waits for a reviewer": 1}
+    assert report.left_out.counts == {
+        "it was imported before, and was forgotten or erased here since": 1,
+        "it was imported before, and was turned down, or not decided in time": 1,
+    } | (waits if changed or not approval else {})
+    assert report.staged == (0 if changed or not approval else 1)
+    assert len(run(subject.engine.reviews.list(WHO))) == 1
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
 def test_a_number_beyond_all_numbers_does_not_take_others_along(
     subject: Subject, run: Any, tmp_path: Path, dry_run: bool
 ) -> None:

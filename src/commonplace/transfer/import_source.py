@@ -37,6 +37,13 @@ _STATEMENTS = uuid.UUID("7a1c2f5e-6a53-5d0e-9f0b-8f1a5f3c2b10")
 #: What else a source can say of a memory. Each is noted by itself: what the source did not change stays as it is here.
 _ABOUT = ("kind", "user_id", "project", "entity_name", "importance", "source", "session_id", "speaker")
 _GONE = "it was imported before, and was forgotten or erased here since"
+_TURNED_DOWN = "it was imported before, and was turned down, or not decided in time"
+#: Of what is not here though it was imported before, by how its review stands.
+_UNDECIDED = {
+    "pending": "it was imported before, and waits for a reviewer",
+    "rejected": _TURNED_DOWN,
+    "expired": _TURNED_DOWN,
+}
 _CANNOT_WAIT = (
     "it changed at the source, and a change cannot wait for approval; import it without approval, or change it here"
 )
@@ -206,8 +213,8 @@ class _Writer:
                     self._report.left_out.add(fault.message, item.id)
                 continue
             # What was imported before was erased, or forgotten, or is written by another process since this one looked.
-            for item, _ in await self._compare_known(agent, await self._remember(new)):
-                self._report.left_out.add(_GONE, item.id)
+            for item, draft in await self._compare_known(agent, await self._remember(new)):
+                self._report.left_out.add(_UNDECIDED.get(await self._review_of(item, draft) or "", _GONE), item.id)
 
     async def _compare_known(
         self, agent: str, items: list[tuple[SourceMemory, Draft]]
@@ -238,7 +245,11 @@ class _Writer:
             elif isinstance(done, Fault):
                 self._report.left_out.add(done.message, item.id)
             elif done.review_id is not None:
-                self._report.staged += 1
+                # Of what was staged before, the receipt is given again whatever was decided since.
+                if not done.review_id or await self._review_of(item, draft) == "pending":
+                    self._report.staged += 1
+                else:
+                    repeated.append((item, draft))
             elif done.memory is None:
                 repeated.append((item, draft))
             else:
@@ -246,6 +257,9 @@ class _Writer:
                 self._report.agents[draft.agent_id] += 1
                 self._report.redacted.update(done.redacted)
         return repeated
+
+    async def _review_of(self, item: SourceMemory, draft: Draft) -> str | None:
+        return await self._engine.imports.review_status(self._who, draft, _key(self._format, draft, item))
 
     async def _compare(self, item: SourceMemory, draft: Draft, here: Memory) -> None:
         """What is here under that id: the same, changed at the source since, changed here since, or not imported."""

@@ -12,8 +12,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from commonplace.engine.core import IDEMPOTENCY, Core
+from commonplace.engine.core import IDEMPOTENCY, REVIEW, Core
 from commonplace.engine.governance import nearest
+from commonplace.engine.governance.decisions import as_of_now
 from commonplace.engine.governance.policies import ReviewRequired, without_audit
 from commonplace.engine.graph.statements import clean_statement, end_at
 from commonplace.engine.ledger import audit
@@ -167,6 +168,13 @@ class Imports:
         slot, primary = idempotency_slot(draft, key), self._core.primary
         found = await primary.record(who.tenant, IDEMPOTENCY, slot)
         return found or await primary.record(who.tenant, IDEMPOTENCY, erased_slot(slot))
+
+    async def review_status(self, who: Principal, draft: Draft, key: str) -> str | None:
+        """How the review stands that was asked for under this key; None where none was."""
+        earlier = await self._used_before(who, draft, key)
+        id = earlier.value.get("review_id") if earlier is not None else None
+        found = await self._core.primary.record(who.tenant, REVIEW, id) if id is not None else None
+        return None if found is None else str(as_of_now(self._core, found.value, self._core.clock())["status"])
 
     async def preview_update(self, who: Principal, memory: Memory, change: Callable[[Memory], Memory]) -> None:
         """Refused where `update_with` would refuse it; nothing is written or noted."""
