@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from commonplace import config, plugins
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine_factory import open_engine
 from commonplace.stores.base import Entry, Reach, Search, StoreSettings, Transaction
 from commonplace.stores.memory import InMemory
-from commonplace.stores.sqlite import SqliteStore, open_url
+from commonplace.stores.sqlite import SqliteStore
 from commonplace.stores.sqlite.index.compaction import FLUSH_ROWS
 from commonplace.stores.text import terms
 from commonplace.testing import FakeClock
@@ -46,19 +47,36 @@ async def open_scopes(store: SqliteStore) -> int:
     return int((await store.sizes())["index"]["scopes_open"])
 
 
-def test_segments_over_the_budget_are_evicted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scheme", ["sqlite", "sqlite-vec"])
+def test_segments_over_the_budget_are_evicted(tmp_path: Path, scheme: str) -> None:
     async def scenario() -> None:
-        url = f"sqlite://{tmp_path}/commonplace.db"
-        roomy = open_url(url)
+        url = f"{scheme}://{tmp_path}/commonplace.db"
+        roomy = _open(url)
         await fill(roomy)
         assert await open_scopes(roomy) == len(AGENTS)
         await roomy.close()
-        tight = open_url(url, settings=StoreSettings(index_mb=1))
+        tight = _open(url, StoreSettings(index_mb=1))
         assert await open_scopes(tight) == 1
         assert (await tight.sizes())["index"]["rebuilds"] == 0
         await tight.close()
 
     asyncio.run(scenario())
+
+
+def _open(url: str, settings: StoreSettings | None = None) -> SqliteStore:
+    store = plugins.open_store(url, FakeClock(), settings)
+    assert isinstance(store, SqliteStore)
+    return store
+
+
+@pytest.mark.parametrize("scheme", ["memorywire+http", "letta"])
+def test_the_timeout_and_the_token_reach_whatever_asks_a_server(monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
+    monkeypatch.setenv("OTHER_TOKEN", "of-a-writer")
+    settings = StoreSettings(embed=HashingEmbedder().embed, timeout=7.5)
+    store = plugins.open_any(f"{scheme}://127.0.0.1:1?token_env=OTHER_TOKEN", FakeClock(), settings)
+    client = getattr(store, "_server", store)._client
+    assert (client._timeout, client._headers["Authorization"]) == (7.5, "Bearer of-a-writer")
+    asyncio.run(store.close())
 
 
 def test_the_configuration_reaches_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

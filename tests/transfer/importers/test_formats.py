@@ -255,6 +255,16 @@ def test_markdown_keeps_the_text_and_ties_notes_together(tmp_path: Path) -> None
     assert sorted(reasons(items)) == ["it has no text", "it is not Markdown"]
 
 
+@pytest.mark.parametrize(("own", "names_it"), [("[elsewhere]", True), ("", False), ("[]", False)])
+def test_markdown_links_take_the_place_of_references_and_that_is_said(tmp_path: Path, own: str, names_it: bool) -> None:
+    (tmp_path / "tea.md").write_text(f"---\nreferences: {own}\n---\nAs [[coffee]]")
+    (tmp_path / "coffee.md").write_text("Black")
+    items = read("markdown", tmp_path)
+    assert memories(items)["tea"].draft.metadata == {"references": ["coffee"]}
+    lost = "its own field references is not kept: the notes that it links to take its place"
+    assert reasons(items) == ([lost] if names_it else [])
+
+
 def test_markdown_what_is_not_text_is_broken_by_its_line(tmp_path: Path) -> None:
     (tmp_path / "n").mkdir()
     (tmp_path / "n" / "a.md").write_bytes(b"fine\n\xff\n")
