@@ -188,6 +188,22 @@ def test_what_was_done_since_it_was_stopped(
     wait(require_same(filled, other))
 
 
+def test_of_what_was_erased_since_that_goes_first_whose_other_id_was_given_away(
+    subject: Subject, run: Any, target: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, wait = target
+    older = run(subject.remember("an older one"))
+    subject.clock.advance(5)
+    named = run(subject.remember("Alice drinks tea", aliases=["tea"]))
+    interrupt(other, wait, migration(subject, other).run(), 3, monkeypatch)
+    assert len(wait(other.list())) == 2
+    run(subject.forget(named, hard_delete=True))
+    run(subject.remember("Bob drinks tea", aliases=["tea"]))
+    run(subject.forget(older, hard_delete=True))
+    assert wait(migration(subject, other).run())["resumed"]
+    wait(require_same(subject, other))
+
+
 @pytest.mark.parametrize("after_calls", CHANGED_AFTER)
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_is_done_while_it_runs(
