@@ -155,6 +155,18 @@ def test_links_that_lead_in_a_circle_are_said_to(cli: Cli, remember: Callable[..
     assert "its links lead in a circle" in refused.err
 
 
+def test_what_an_export_left_that_was_killed_is_in_no_others_way(
+    cli: Cli, remember: Callable[..., str], tmp_path: Path
+) -> None:
+    remember("Alice drinks tea")
+    file = tmp_path / "all.jsonl"
+    left = tmp_path / f".all.jsonl.{os.getpid()}"  # in a container every process has the number of the one before it
+    left.write_text("half of an export")
+    assert cli("export", "-o", str(file)).code == 0
+    assert left.read_text() == "half of an export"  # it may be of one that is under way elsewhere
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
 @pytest.mark.parametrize("force", [[], ["--force"]])
 @pytest.mark.parametrize("kind", ["folder", "pipe", "nothing"])
 def test_an_export_takes_the_place_of_files_alone(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -97,6 +96,8 @@ def _left_out(agents: int) -> str:
 
 async def _write(run: Session, target: Path | None, agent: str | None, user: str | None) -> tuple[dict[str, Any], int]:
     """The counts, and how many agents were left out."""
+    import tempfile
+
     from commonplace.transfer.export_file import ExportFile
 
     engine = await run.memory.engine()
@@ -108,10 +109,13 @@ async def _write(run: Session, target: Path | None, agent: str | None, user: str
             sys.stdout.buffer.flush()
             return dict(lines.counts), lines.left_out_agents
         place = _resolved(target)
-        # Beside it first: whoever finds the file finds all of it.
-        beside = place.with_name(f".{place.name}.{os.getpid()}")
+        beside: Path | None = None
         try:
-            with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            # Beside it first: whoever finds the file finds all of it. No other process has that name, as one in another
+            # container might that has the same number.
+            handle, partial = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+            beside = Path(partial)
+            with open(handle, "wb") as file:
                 async for line in lines.lines():
                     file.write(line)
                 file.flush()
@@ -123,5 +127,6 @@ async def _write(run: Session, target: Path | None, agent: str | None, user: str
                 raise Unavailable(f"cannot write {target}: {error.strerror}", hint="free some space first") from error
             raise ValidationError(f"cannot write {target}: {error.strerror or error}", field="output") from error
         finally:
-            beside.unlink(missing_ok=True)
+            if beside is not None:
+                beside.unlink(missing_ok=True)
         return dict(lines.counts), lines.left_out_agents
