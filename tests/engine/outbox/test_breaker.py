@@ -47,6 +47,20 @@ def test_pauses_grow_up_to_a_limit() -> None:
     assert pauses[-1] == LONGEST_PAUSE_MS
 
 
+def test_calls_that_were_made_before_it_opened_do_not_prolong_the_pause() -> None:
+    clock = FakeClock()
+    breaker = CircuitBreaker(clock)
+    assert all(breaker.try_call() for _ in range(20))
+    for _ in range(20):
+        breaker.failed("gone")
+    assert (breaker.failures, breaker.retry_at) == (20, clock() + FIRST_PAUSE_MS)
+    clock.advance(FIRST_PAUSE_MS)
+    assert breaker.try_call()
+    for _ in range(3):  # the one that tried, and two from before
+        breaker.failed("gone")
+    assert breaker.retry_at == clock() + 2 * FIRST_PAUSE_MS
+
+
 def test_one_that_refuses_when_a_pause_is_over_answers_and_others_may_ask() -> None:
     clock = FakeClock()
     breaker = CircuitBreaker(clock)

@@ -288,6 +288,25 @@ def test_a_store_that_hangs_delays_an_answer_by_no_more_than_its_timeout(hanging
         runner.run(work())
 
 
+def test_many_who_ask_at_once_when_it_hangs_make_its_pause_no_longer() -> None:
+    """With a quorum nothing at all is found as long as it lasts."""
+
+    async def work() -> None:
+        async with house(timeout=5.0) as h:
+            await h.remember("tea")
+            await h.settled()
+            h.copies[0].hangs = True
+            await asyncio.gather(*(ask(h) for _ in range(20)))
+            assert "not asked for 5 s more: it failed 20 times" in (await ask(h)).errors["copy"]
+            calls = h.copies[0].calls
+            h.clock.advance(5_000)
+            await ask(h)
+            assert h.copies[0].calls == calls + 1
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        runner.run(work())
+
+
 @pytest.mark.parametrize(("agents", "counts"), [(4, True), (5, False), (100, False)])
 @run
 async def test_only_who_is_slow_for_a_few_agents_is_left_alone(agents: int, counts: bool) -> None:

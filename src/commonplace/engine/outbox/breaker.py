@@ -16,6 +16,7 @@ class CircuitBreaker:
         self.failures = 0  # in a row
         self.error: str | None = None  # the last of them
         self.retry_at: int | None = None  # while it is open: when one call may try again
+        self._is_trying = False  # whether that call is under way
 
     @property
     def is_open(self) -> bool:
@@ -28,19 +29,23 @@ class CircuitBreaker:
             return True
         if self.is_open:
             return False
-        self.retry_at = self._clock() + self._pause
+        self.retry_at, self._is_trying = self._clock() + self._pause, True
         return True
 
     def succeeded(self) -> None:
         self.failures, self.error, self.retry_at, self._pause = 0, None, None, FIRST_PAUSE_MS
+        self._is_trying = False
 
     def refused(self, error: str) -> None:
         """It answered that it would not: others may ask, and whether it works is for what comes next to show."""
-        self.error, self.retry_at = error, None
+        self.error, self.retry_at, self._is_trying = error, None, False
 
     def failed(self, error: str) -> None:
         self.failures += 1
         self.error = error
+        if self.is_open and not self._is_trying:
+            return  # it was made before the others failed: of twenty at once each would double the pause
+        self._is_trying = False
         if self.failures >= FAILURES:
             again = self.failures > FAILURES
             self._pause = min(self._pause * 2, LONGEST_PAUSE_MS) if again else FIRST_PAUSE_MS
