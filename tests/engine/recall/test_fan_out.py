@@ -340,6 +340,21 @@ async def test_a_store_that_fails_is_left_alone_however_many_agents_are_asked_of
         assert "not asked for" in (await h.engine.recall(WHO, Query(everyone, "tea"))).errors["copy"]
 
 
+@run
+async def test_a_store_that_is_left_alone_was_not_asked_and_is_named_as_failing() -> None:
+    async with house(copies=2) as h:
+        await h.remember("tea")
+        await h.settled()
+        h.copies[0].down = "gone"
+        for _ in range(3):
+            assert (await ask(h)).stores_queried == [h.primary.name, "copy", "copy1"]
+        calls = h.copies[0].calls
+        found = await ask(h)
+        assert (found.stores_queried, h.copies[0].calls) == ([h.primary.name, "copy1"], calls)
+        assert [*found.errors] == ["copy"]
+        assert "not asked for 5 s more" in found.errors["copy"]
+
+
 @pytest.mark.parametrize("type", ["emotional", ["emotional"], {"$in": ["emotional"]}])
 @run
 async def test_a_store_that_cannot_is_skipped_and_named(type: Any) -> None:

@@ -197,7 +197,8 @@ async def resolve(
         if isinstance(answer, str):
             out.skipped[name] = answer
             continue
-        out.asked.append(name)
+        if not isinstance(answer, StoreSkipped):
+            out.asked.append(name)
         if isinstance(answer, Unavailable):
             out.errors[name] = answer.summary
             continue
