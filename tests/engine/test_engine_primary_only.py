@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from replica_house import AGENT, Flaky, House, house, run
 
 from commonplace.config import RoutingConfig
-from commonplace.engine import Draft, Expire, Forget, Merge, Settings, Update
+from commonplace.engine import Draft, Expire, Forget, Merge, Query, Settings, Update
+from commonplace.stores.base import Entry
+from commonplace.stores.text import terms
 from commonplace.testing.subject import DAY_MS, WHO, FakeClock
 
 PRIMARY_ONLY = RoutingConfig(write="primary_only")
@@ -138,3 +141,78 @@ async def test_what_becomes_of_a_type_that_a_store_does_not_keep_is_deleted_ther
             await withheld.engine.upsert(WHO, Draft(AGENT, "episodic", "something else"), "mine", AGENT)
             await withheld.outbox.join()
             assert await copy.contents() == set()
+
+
+ANSWER = "the wifi password of the office is on the fridge"
+SAID = 'what was written under write = "primary_only" is not there'
+
+
+async def _ask(h: House, **query: Any) -> Any:
+    return await h.engine.recall(WHO, Query((AGENT,), ANSWER, min_score=0.0, **query))
+
+
+async def _crowd(h: House) -> str:
+    for n in range(30):
+        await h.remember(f"office note number {n} about the fridge")
+    changed = await h.remember("the wifi password of the office is lost")
+    await h.settled()
+    h.clock.advance(1_000)
+    return changed
+
+
+@pytest.mark.parametrize("fusion", ["rrf", "weighted", "max"])
+@run
+async def test_what_is_kept_from_a_copy_is_found_where_the_primary_has_it(fusion: str) -> None:
+    """That it has the older text of one, or nothing of another, says nothing against them."""
+    async with house() as h:
+        changed = await _crowd(h)
+        again = house(primary=h.primary, clock=h.clock, stores=h.copies, settings=Settings(routing=PRIMARY_ONLY))
+        async with again as withheld:
+            new = await withheld.remember(ANSWER)
+            await withheld.engine.update(WHO, Update(AGENT, changed, content=f"{ANSWER}, says Bob"))
+            h.clock.advance(1_000)
+            for quorum in (1, 2):
+                found = await _ask(withheld, k=5, fusion=fusion, quorum=quorum, explain=True)
+                assert {hit.memory.id for hit in found.hits[:2]} == {new, changed}
+                assert [hit.explain["stores"]["copy"]["assumed"] for hit in found.hits[:2]] == [True, True]
+                assert found.errors == {}
+            assert (await withheld.engine.stores.list(WHO))[1]["altered"] == 0
+
+
+@run
+async def test_a_text_that_a_memory_never_had_is_reported_also_where_writes_are_kept_from_the_copy() -> None:
+    async with house() as h:
+        changed = await _crowd(h)
+        again = house(primary=h.primary, clock=h.clock, stores=h.copies, settings=Settings(routing=PRIMARY_ONLY))
+        async with again as withheld:
+            await withheld.engine.update(WHO, Update(AGENT, changed, content=ANSWER))
+            h.clock.advance(1_000)
+            (copy,) = await h.copies[0].get("local", [changed])
+            altered = f"{ANSWER} of the cellar"
+            await h.copies[0].put([Entry(replace(copy, content=altered), None, terms(altered))])
+            assert "another text for 1 of the memories" in (await _ask(withheld, k=5)).errors["copy"]
+
+
+@run
+async def test_a_resync_is_asked_for_once_writes_go_to_a_copy_again() -> None:
+    async def last_error(h: House) -> str:
+        found = await h.engine.stores.examine()
+        said = str((await h.engine.stores.list(WHO))[1].get("last_error", ""))
+        assert (SAID in found[0].detail, found[0].ok) == (SAID in said, SAID not in said)
+        return said
+
+    async with house() as h:
+        forgotten = await _crowd(h)
+        settings = Settings(routing=PRIMARY_ONLY)
+        async with house(primary=h.primary, clock=h.clock, stores=h.copies, settings=settings) as withheld:
+            await _forget(withheld, forgotten)
+        assert SAID not in await last_error(h), "a deletion is kept from nobody"
+        async with house(primary=h.primary, clock=h.clock, stores=h.copies, settings=settings) as withheld:
+            await _forget(withheld, await withheld.remember("gone before anybody asks"))
+            assert SAID not in await last_error(withheld), "as long as it is meant to be so"
+        id = (await last_error(h)) and await h.remember(ANSWER)
+        assert SAID in await last_error(h)
+        assert (await h.engine.stores.resync(WHO, "copy"))["equal"]
+        assert SAID not in await last_error(h)
+        await h.copies[0].delete("local", [id])
+        assert id not in {hit.memory.id for hit in (await _ask(h, k=5, quorum=2)).hits}, "it was told"

@@ -20,7 +20,7 @@ from commonplace.engine.outbox import deliveries
 from commonplace.engine.outbox.courier import GROUP, Courier, Settle, as_kept
 from commonplace.engine.outbox.deliveries import Change, DeliveryReport, Order, RecordingTransaction, kind_of
 from commonplace.engine.outbox.replicas import Replica, Replicas, delete_copies
-from commonplace.engine.outbox.resync_notices import note_left_out
+from commonplace.engine.outbox.resync_notices import WITHHELD, note_left_out
 from commonplace.engine.outbox.shown_problems import shown_problem
 from commonplace.engine.outbox.store_names import known_names
 from commonplace.stores.base import Entry, Reach, Transaction
@@ -44,7 +44,7 @@ class Outbox:
     def __init__(self, core: Core, replicas: Replicas, *, writes: bool = True) -> None:
         self._core = core
         self.replicas = replicas
-        self._writes = writes  # whether replicas are told more than what is to go
+        self.writes = writes  # whether replicas are told more than what is to go
         self._owner = uuid.uuid4().hex
         self._chance = random.Random()
         self._couriers = {replica.name: Courier(replica, self._settler(replica)) for replica in replicas}
@@ -78,6 +78,7 @@ class Outbox:
             changes = list(recording.changes.values())
             if any(change.entry is not None or not change.is_first for change in changes):
                 note_left_out(tx, self._unattached)
+            note_left_out(tx, [] if self.writes else self._withheld_from(changes), WITHHELD)
             return result, changes, self._record(tx, changes)
 
         if self._is_look_due():
@@ -94,10 +95,13 @@ class Outbox:
             mine, lease = told.setdefault(replica.name, {}), lease_ms(self._couriers[replica.name].timeout)
             for change in changes:
                 # Also of a type that it does not keep: it may have a copy from when the memory was of another one.
-                if self._writes or self._deletes(replica, change):
+                if self.writes or self._deletes(replica, change):
                     owner = self._owner
                     mine[change.id] = deliveries.record_change(tx, replica.name, change, owner, tx.now, lease)
         return told
+
+    def _withheld_from(self, changes: Sequence[Change]) -> list[str]:
+        return [each.name for each in self.replicas if any(as_kept(each, c).entry is not None for c in changes)]
 
     def _deletes(self, replica: Replica, change: Change) -> bool:
         """Whether the replica may have a copy, which is to go: no policy keeps that from it."""
@@ -149,7 +153,7 @@ class Outbox:
 
     async def requeue(self, memories: Sequence[Memory]) -> None:
         """What a replica derives from them has changed without a version, such as their vectors: tell it again."""
-        if not self or not self._writes or not memories:
+        if not self or not self.writes or not memories:
             return
 
         def work(tx: Transaction) -> None:
@@ -164,7 +168,7 @@ class Outbox:
 
     async def requeue_all(self) -> None:
         """As `requeue`, of every live memory."""
-        if not self or not self._writes:
+        if not self or not self.writes:
             return
         for tenant in await self._core.primary.tenants():
             for agent in await self._core.primary.agent_names(tenant):
@@ -223,7 +227,7 @@ class Outbox:
             due = [r.key for r in waiting if deliveries.is_due(r.value, None, now)]
             live = await self._kept(replica, tenant, due)
             erasures.append((tenant, [id for id in due if id not in live]))
-            writes.append((tenant, [id for id in due if id in live] if self._writes else []))
+            writes.append((tenant, [id for id in due if id in live] if self.writes else []))
         delivered, courier = 0, self._couriers[replica.name]
         stop_at = asyncio.get_running_loop().time() + PASS_SECONDS
         # Of every tenant first: writes that fail, of whichever, would open the breaker before an erasure has its turn.
@@ -287,7 +291,7 @@ class Outbox:
             tenant, lambda tx: deliveries.claim(tx, replica.name, ids, self._owner, tx.now, until, idle=idle)
         )
         changes = await self.current(tenant, claimed, replica)
-        if not self._writes and lease is None:  # an operator's resync tells it everything
+        if not self.writes and lease is None:  # an operator's resync tells it everything
             changes = [change for change in changes if change.entry is None]  # of what has come back meanwhile nothing
         futures = self._couriers[replica.name].submit(tenant, changes)
         if futures:

@@ -20,14 +20,16 @@ WAITED_FOR_ANOTHER, DISCARDED, INCOMPLETE = "waited_for_another", "discarded", "
 UNTIL_EQUAL = frozenset({WAITED_FOR_ANOTHER, DISCARDED})
 ALL_NOTICES = UNTIL_EQUAL | {INCOMPLETE}
 BEGUN_ANEW = "begun_anew"  # what `INCOMPLETE` says of one that had been attached before
-#: The one in each tenant that names the stores which the process did not have that changed something there: one for
-#: all of them, because it is looked at with each change, and there may be many that are attached no more.
-LEFT_OUT, STORES = "left_out", "stores"
+#: The two in each tenant that name stores which were not told a change there: the process that made it did not have
+#: them, or had them and was to keep what is written from them. One for all of them, because it is looked at with each
+#: change, and there may be many that are attached no more.
+LEFT_OUT, STORES, WITHHELD = "left_out", "stores", "withheld"
 _SINCE, _RESYNC = "since", "resync"  # when first; and the resync that has begun since then
 
 
-async def resync_advice(primary: Primary, name: str) -> str | None:
-    """Why, if at all, a store is to be resynced, which nothing else would put right."""
+async def resync_advice(primary: Primary, name: str, *, writes: bool = True) -> str | None:
+    """Why, if at all, a store is to be resynced, which nothing else would put right. That it lacks what is kept from it
+    is said once `writes` go there again: until then it is meant to."""
     record = await primary.record(SYSTEM, STORE_NAME, name)
     held: Mapping[str, Any] = {} if record is None else record.value
     # An object of a program has no address, and no command can attach it.
@@ -50,7 +52,9 @@ async def resync_advice(primary: Primary, name: str) -> str | None:
         )
     elif held.get(INCOMPLETE):
         said.append(f"never resynced: memories from before it was attached are not there; run {resync}")
-    if await left_out_in(primary, name):
+    if writes and await left_out_in(primary, name, (WITHHELD,)):
+        said.append(f'what was written under write = "primary_only" is not there; run {resync}')
+    if await left_out_in(primary, name, (STORES,)):
         said.append(
             "something was changed by a process that did not have it, such as a command without --store: it may lack "
             f"memories, and have copies of what was erased; run {resync}"
@@ -80,9 +84,10 @@ async def begin_resync(primary: Primary, name: str) -> str:
     token = uuid.uuid4().hex
 
     def work(tx: Transaction) -> None:
-        held = _left_out(tx)
-        if name in held:
-            _keep_left_out(tx, held | {name: {**held[name], _RESYNC: token}})
+        for which in (STORES, WITHHELD):
+            held = _left_out(tx, which)
+            if name in held:
+                _keep_left_out(tx, held | {name: {**held[name], _RESYNC: token}}, which)
 
     for tenant in await left_out_in(primary, name):
         await primary.transact(tenant, work)
@@ -94,9 +99,10 @@ async def clear_resync_notices(primary: Primary, name: str, token: str, *, equal
     seen to."""
 
     def include(tx: Transaction) -> None:
-        held = _left_out(tx)
-        if held.get(name, {}).get(_RESYNC) == token:
-            _keep_left_out(tx, {other: left_out for other, left_out in held.items() if other != name})
+        for which in (STORES, WITHHELD):
+            held = _left_out(tx, which)
+            if held.get(name, {}).get(_RESYNC) == token:
+                _keep_left_out(tx, {other: left_out for other, left_out in held.items() if other != name}, which)
 
     def work(tx: Transaction) -> None:
         record = tx.record(STORE_NAME, name)
@@ -110,39 +116,42 @@ async def clear_resync_notices(primary: Primary, name: str, token: str, *, equal
     await primary.transact(SYSTEM, work)
 
 
-def note_left_out(tx: Transaction, names: Sequence[str]) -> None:
+def note_left_out(tx: Transaction, names: Sequence[str], which: str = STORES) -> None:
     """In the transaction of a change that these stores are not told: whoever is killed after it leaves word of both.
     Anew where a resync has begun since: it may have read already what is changed now."""
-    held = _left_out(tx) if names else {}
+    held = _left_out(tx, which) if names else {}
     noted = [name for name in names if name not in held or _RESYNC in held[name]]
     if noted:
         first = {_SINCE: tx.now}
-        _keep_left_out(tx, held | {name: {_SINCE: held.get(name, first)[_SINCE]} for name in noted})
+        _keep_left_out(tx, held | {name: {_SINCE: held.get(name, first)[_SINCE]} for name in noted}, which)
 
 
 def rename_left_out(tx: Transaction, old: str, new: str) -> None:
-    held = _left_out(tx)
-    if (left_out := held.pop(old, None)) is not None:
-        since = min(left_out[_SINCE], held.get(new, left_out)[_SINCE])
-        _keep_left_out(tx, held | {new: {_SINCE: since}})
+    for which in (STORES, WITHHELD):
+        held = _left_out(tx, which)
+        if (left_out := held.pop(old, None)) is not None:
+            since = min(left_out[_SINCE], held.get(new, left_out)[_SINCE])
+            _keep_left_out(tx, held | {new: {_SINCE: since}}, which)
 
 
-async def left_out_since(primary: Primary, tenant: str, name: str) -> int | None:
+async def left_out_since(
+    primary: Primary, tenant: str, name: str, which: Sequence[str] = (STORES, WITHHELD)
+) -> int | None:
     """When something was changed there first of which it was not told, if anything was since it was last made equal."""
-    record = await primary.record(tenant, LEFT_OUT, STORES)
-    return None if record is None or name not in record.value else int(record.value[name][_SINCE])
+    records = [record for record in await primary.records(tenant, LEFT_OUT) if record.key in which]
+    return min((int(record.value[name][_SINCE]) for record in records if name in record.value), default=None)
 
 
-async def left_out_in(primary: Primary, name: str) -> list[str]:
-    """The tenants in which something was changed by a process that did not have this store."""
-    return [each for each in await primary.tenants() if await left_out_since(primary, each, name) is not None]
+async def left_out_in(primary: Primary, name: str, which: Sequence[str] = (STORES, WITHHELD)) -> list[str]:
+    """The tenants in which something was changed that this store was not told."""
+    return [each for each in await primary.tenants() if await left_out_since(primary, each, name, which) is not None]
 
 
-def _left_out(tx: Transaction) -> dict[str, dict[str, Any]]:
+def _left_out(tx: Transaction, which: str) -> dict[str, dict[str, Any]]:
     """By name."""
-    record = tx.record(LEFT_OUT, STORES)
+    record = tx.record(LEFT_OUT, which)
     return {} if record is None else dict(record.value)
 
 
-def _keep_left_out(tx: Transaction, held: Mapping[str, Mapping[str, Any]]) -> None:
-    tx.put_record(Record(LEFT_OUT, STORES, dict(held)))
+def _keep_left_out(tx: Transaction, held: Mapping[str, Mapping[str, Any]], which: str) -> None:
+    tx.put_record(Record(LEFT_OUT, which, dict(held)))

@@ -57,6 +57,7 @@ _OWN_SENTENCES = re.compile(
             "what waited for it was discarded, so it may still have copies of what was erased: "
             f"{_RESYNC} makes it equal",
             "never resynced: memories from before it was attached are not there",
+            'what was written under write = "primary_only" is not there',
             "its file or folder was not there, and was begun anew: it lacks what it had, and the one before may have "
             "copies of what was erased: put that back if it is somewhere",
             f"then run {_RESYNC}",

@@ -65,7 +65,7 @@ class Stores:
             said = state.get("error", "ok" if state["status"] == "ok" else "it is still starting")
             if failing:
                 said += f"; {failing} of {waiting} changes that wait for it failed"
-            advice = await resync_advice(self._core.primary, replica.name)
+            advice = await resync_advice(self._core.primary, replica.name, writes=self._core.outbox.writes)
             said += f"; {advice}" if advice else ""
             ok = state["status"] == "ok" and not failing and advice is None
             findings.append(Finding(f"store {replica.name}", ok, said))
@@ -158,7 +158,7 @@ class Stores:
     async def _of(self, who: Principal, replica: Replica) -> dict[str, Any]:
         found = {"name": replica.name, "role": "replica", **replica.state(), "altered": replica.altered}
         found |= {"timeout": replica.timeout, "weight": replica.weight, **await self._lag(who, replica.name)}
-        if advice := await resync_advice(self._core.primary, replica.name):
+        if advice := await resync_advice(self._core.primary, replica.name, writes=self._core.outbox.writes):
             why = found.get("last_error") or found.get("error")
             found["last_error"] = f"{why}; {advice}" if why else advice
         if who.is_operator and replica.attachment.shown:

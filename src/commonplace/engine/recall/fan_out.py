@@ -18,7 +18,7 @@ from commonplace.engine.core import Core
 from commonplace.engine.outbox.answers import read_candidates
 from commonplace.engine.outbox.replicas import Replica, StoreSkipped, StoreTimeout
 from commonplace.engine.recall.fusion import OVERFETCH, RRF_K, RankedList
-from commonplace.engine.recall.replication_lag import WaitingIds, is_waiting, waiting_ids
+from commonplace.engine.recall.replication_lag import WaitingIds, is_untold, is_waiting, waiting_ids
 from commonplace.stores.base import Candidate, Reach, Search, Store
 from commonplace.stores.documents import OUR_TENANT, on_copied_fields
 from commonplace.wire.errors import Unavailable
@@ -263,6 +263,7 @@ async def _admit(
                 before.get(row.id) == text
                 or await _said_since(core, row, text, asked_at)
                 or await is_waiting(core, name, out.waiting[name], row)
+                or await is_untold(core, out.waiting[name], row, text)
             ):
                 behind += 1
             else:

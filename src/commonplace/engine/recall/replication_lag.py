@@ -1,5 +1,6 @@
 """What a store beside the primary cannot have: what still waits for it in the outbox, what it is not to keep, and until
-a resync has come to its end what is older than its attachment, and newer than a change that it was left out of.
+a resync has come to its end what is older than its attachment, and newer than a change that it was left out of or that
+was kept from it.
 
 Only our own records and the types that it was attached with decide. What a store says of itself does not count here:
 one that leaves out what it was given must not have the primary's vote for it.
@@ -49,6 +50,13 @@ async def is_waiting(core: Core, store: str, waiting: WaitingIds, memory: Memory
     return memory.id in waiting.ids or (
         not waiting.all and await core.outbox.is_waiting(memory.tenant, store, memory.id)
     )
+
+
+async def is_untold(core: Core, waiting: WaitingIds, memory: Memory, text: str) -> bool:
+    """Whether this is an older text of a memory that has changed since without the store's being told."""
+    if waiting.untold_before <= memory.updated_at < waiting.untold_since:
+        return False
+    return any(old.content == text for old in await core.primary.history(memory.tenant, memory.id))
 
 
 async def lacking(
