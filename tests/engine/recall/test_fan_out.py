@@ -112,6 +112,31 @@ async def test_a_quorum_leaves_out_what_too_few_stores_found() -> None:
         assert (await ask(h, quorum=4)).hits == []
 
 
+@pytest.mark.parametrize("quorum", [1, 2])
+@pytest.mark.parametrize("fusion", ["rrf", "max", "weighted"])
+@run
+async def test_hops_raise_what_several_stores_found_once_and_by_nothing_that_a_quorum_left_out(
+    fusion: str, quorum: int
+) -> None:
+    async with house(copies=2) as h:
+        one = await h.remember("a glaze recipe")
+        other = await h.remember("another glaze recipe", metadata={"references": [one]})
+        tied = await h.remember("one more glaze recipe")
+        lost = await h.remember("the last glaze recipe", metadata={"references": [tied]})
+        await h.settled()
+        for copy in h.copies:
+            await copy.delete("local", [lost])  # lost there, and not for us to know of
+        scores = []
+        for hops in (0, 1):
+            found = await ask(h, "glaze recipe", fusion=fusion, quorum=quorum, hops=hops, k=4, min_score=0.0)
+            scores.append({hit.memory.id: hit.score for hit in found.hits})
+            assert list(scores[-1].values()) == sorted(scores[-1].values(), reverse=True)
+        plain, raised = scores
+        by = {one: 1.05, other: 1.05, **({tied: 1.05, lost: 1.05} if quorum == 1 else {tied: 1.0})}
+        assert raised == pytest.approx({id: score * by[id] for id, score in plain.items()})
+        assert raised.keys() == by.keys()
+
+
 @run
 async def test_a_quorum_counts_also_where_a_filter_asks_of_what_copies_do_not_have() -> None:
     async with house(copies=2) as h:
