@@ -14,7 +14,7 @@ from replica_house import AGENT, house, run
 
 from commonplace.dialects.memorywire import Memorywire
 from commonplace.embedders.hashing import HashingEmbedder
-from commonplace.engine import Engine, Forget, Query, Update
+from commonplace.engine import Attachment, Draft, Engine, Forget, Query, Update
 from commonplace.engine_factory import attachments
 from commonplace.sdk import Memory as OtherMemory
 from commonplace.stores.base import Entry, Reach, Search, StoreSettings
@@ -225,6 +225,48 @@ async def test_what_came_as_a_copy_is_not_passed_on_and_missed_by_nobody(tmp_pat
         done = await h.engine.stores.resync(WHO, attached.name)
         assert (done["equal"], done["memories"], done["sent"]) == (True, 1, 0)
     await theirs.close()
+
+
+class AskedPeer(Peer):
+    """One that is told later whose it is, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.questions: list[str] = []
+
+    def open(self, engine: Engine) -> None:
+        super().__init__(engine, WHO)
+
+    async def recall(self, request: RecallRequest) -> RecallResponse:
+        self.questions.append(request.query)
+        return await super().recall(request)
+
+
+@run
+async def test_a_question_to_one_of_two_that_copy_each_other_goes_to_the_other_once() -> None:
+    clock = FakeClock()
+    to_one, to_two = AskedPeer(), AskedPeer()
+
+    async def opened(name: str, other: AskedPeer) -> Engine:
+        attached = Attachment(name, lambda: ForeignStore(other, name), 5.0)
+        return await Engine.open(InMemory(clock), HashingEmbedder(), clock=clock, replicas=[attached])
+
+    one, two = await opened("two", to_two), await opened("one", to_one)
+    to_one.open(one)
+    to_two.open(two)
+    try:
+        for engine, said in ((one, "Alice drinks tea"), (two, "Bob drinks coffee")):
+            await engine.stores.wait_until_open(5)
+            await engine.remember(WHO, Draft(AGENT, "semantic", said))
+            await engine._core.outbox.join()
+        to_one.questions.clear()
+        to_two.questions.clear()
+        found = await one.recall(WHO, Query((AGENT,), "who drinks what?", min_score=0.0))
+        assert {hit.memory.content for hit in found.hits} == {"Alice drinks tea", "Bob drinks coffee"}
+        assert (found.stores_queried, found.errors) == (["memory", "two"], {})
+        assert (to_two.questions, to_one.questions) == (["who drinks what?"], [])
+    finally:
+        await one.close()
+        await two.close()
 
 
 class Slow(Peer):
