@@ -13,6 +13,7 @@ from jumping_loop import JumpingLoop
 from replica_house import AGENT, Flaky, House, house, run
 
 from commonplace.engine import Draft, Forget, Query
+from commonplace.engine.peers import asking
 from commonplace.engine.recall import replication_lag
 from commonplace.engine.recall.fan_out import rank
 from commonplace.stores.base import Candidate, Entry
@@ -308,6 +309,38 @@ def test_a_store_that_hangs_delays_an_answer_by_no_more_than_its_timeout(hanging
             assert [hit.memory.content for hit in found.hits] == ["tea"]
             assert found.errors == {copy.name: "it did not answer within 5 s" for copy in h.copies[:hanging]}
             assert found.stores_queried == [h.primary.name, "copy", "copy1", "copy2"]
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        runner.run(work())
+
+
+@pytest.mark.parametrize("agents", [1, 6], ids=["", "of more than its breaker counts"])
+@pytest.mark.parametrize("way", ["counted", "asked by a peer"])
+def test_a_store_that_hangs_is_asked_once_for_one_question_however_far_it_looks(
+    way: str, agents: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counting what is relevant enough searches ever wider, and what a peer is told may be counted twice."""
+    monkeypatch.setattr(asking, "least_relevance", lambda hits: 0.001)
+    everyone = (AGENT, *(f"agent{n}" for n in range(agents - 1)))
+
+    async def work() -> None:
+        async with house(timeout=5.0, embedder=None) as h:
+            for n in range(100):
+                await h.remember(f"tea number {n}")
+            await h.settled()
+            h.copies[0].hangs = True
+            loop, calls = asyncio.get_running_loop(), h.copies[0].calls
+            before = loop.time()
+            if way == "counted":
+                found = await h.engine.search(WHO, Query(everyone, "tea"), limit=2, at_least=0.001)
+                assert "copy: it did not answer within 5 s" in (found.note or "")
+            else:
+                found = await asking.ask(h.engine._core, WHO, asking.PeerQuery(everyone, "tea"), 2)
+            assert found.total == 100
+            assert loop.time() - before < 10
+            assert h.copies[0].calls == calls + 1
+            await ask(h)
+            assert h.copies[0].calls == calls + 2, "another question asks it again"
 
     with asyncio.Runner(loop_factory=JumpingLoop) as runner:
         runner.run(work())

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from commonplace.engine.core import Core
 from commonplace.engine.memory.passages import indexed_text
 from commonplace.engine.recall import recall
+from commonplace.engine.recall.fan_out import one_question
 from commonplace.engine.types import Hit, Query
 from commonplace.stores import text as analysis
 from commonplace.stores.base import Reach, Search
@@ -65,7 +66,8 @@ async def ask(core: Core, who: Principal, asked: PeerQuery, limit: int) -> PeerA
     if asked.keywords:
         return await _by_keywords(core, who, asked, limit)
     if asked.text is not None:
-        return await _by_words(core, who, Query(asked.agents, asked.text, where=asked.where), limit)
+        with one_question():
+            return await _by_words(core, who, Query(asked.agents, asked.text, where=asked.where), limit)
     reach = Reach(who.tenant, asked.agents, asked.where, now=core.clock())
     page = await core.primary.scan(reach, limit=limit)
     return PeerAnswer([Match(memory, 1.0) for memory in page.memories], await core.primary.count(reach))

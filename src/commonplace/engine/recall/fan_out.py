@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, zip_longest
 
@@ -30,6 +32,21 @@ _MOST_RESOLVED = 1000
 _PROBE_TEXT = "commonplace"
 #: Many products are asked agent after agent. A search over more than these that is too slow says nothing of the store.
 _FEW_AGENTS = 4
+
+
+_failed: ContextVar[dict[str, Unavailable] | None] = ContextVar("stores_that_failed", default=None)
+
+
+@contextmanager
+def one_question() -> Iterator[None]:
+    """However many searches are made for it within, a store that fails is asked by the first of them alone: one that
+    hangs would delay the answer by its timeout each time, and be left alone for what was one question."""
+    token = _failed.set({}) if _failed.get() is None else None
+    try:
+        yield
+    finally:
+        if token is not None:
+            _failed.reset(token)
 
 
 @dataclass(slots=True)
@@ -129,8 +146,12 @@ async def ask_replicas(core: Core, search: Search, k: int) -> tuple[Answers, dic
             asked.append(replica)
 
     waiting = {replica.name: WaitingIds(all=False) for replica in asked}
+    failed = _failed.get()
+    failed = {} if failed is None else failed
 
     async def ask(replica: Replica) -> list[Candidate] | Unavailable:
+        if replica.name in failed:
+            return failed[replica.name]
         if not replica.is_search_paused:
             waiting[replica.name] = await waiting_ids(core, search.reach.tenant, replica)
         try:
@@ -139,6 +160,7 @@ async def ask_replicas(core: Core, search: Search, k: int) -> tuple[Answers, dic
                 return await _ask_widely(replica, wanted)
             return await replica.search(lambda store: _search(store, wanted), _probe(wanted))
         except Unavailable as fault:
+            failed[replica.name] = fault
             return fault
 
     answers = await asyncio.gather(*(ask(replica) for replica in asked))

@@ -13,7 +13,7 @@ from commonplace.engine.core import Core
 from commonplace.engine.memory.read import instant, with_shared
 from commonplace.engine.outbox.shown_problems import shown_problems
 from commonplace.engine.recall import fusion, hops, relevance
-from commonplace.engine.recall.fan_out import FanOut, asks_for_copies
+from commonplace.engine.recall.fan_out import FanOut, asks_for_copies, one_question
 from commonplace.engine.recall.fusion import OVERFETCH
 from commonplace.engine.recall.ranking import Blend, RankedCandidate, with_verdicts
 from commonplace.engine.recall.recall_log import RecallEntry, RecallLog
@@ -198,6 +198,11 @@ def shown_score(hit: Hit) -> float:
 
 async def counted(core: Core, who: Principal, query: Query, limit: int, at_least: float | None) -> SearchResult:
     """Looks no further than it must: past the limit only while what lies there could still count."""
+    with one_question():
+        return await _counted(core, who, query, limit, at_least)
+
+
+async def _counted(core: Core, who: Principal, query: Query, limit: int, at_least: float | None) -> SearchResult:
     width = limit
     # A cut-off of the caller's own takes the place of the default one, and is applied to the score that is shown.
     query = replace(query, explain=True, min_score=None if at_least is None else 0.0)
