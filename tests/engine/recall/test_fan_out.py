@@ -12,6 +12,7 @@ import pytest
 from jumping_loop import JumpingLoop
 from replica_house import AGENT, Flaky, House, house, run
 
+from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Draft, Forget, Query
 from commonplace.engine.peers import asking
 from commonplace.engine.recall import replication_lag
@@ -431,17 +432,20 @@ async def test_a_store_that_cannot_is_skipped_and_named(type: Any) -> None:
 
 
 @pytest.mark.parametrize("words", [False, True])
+@pytest.mark.parametrize(("embedder", "text"), [(None, "tea?!"), (HashingEmbedder(), "?!")])
 @run
-async def test_a_store_that_finds_by_meaning_only_is_skipped_where_nothing_has_a_vector(words: bool) -> None:
+async def test_a_store_that_finds_by_meaning_only_is_skipped_where_the_question_has_no_vector(
+    embedder: HashingEmbedder | None, text: str, words: bool
+) -> None:
     clock = FakeClock()
     copy = Flaky(clock)
     copy.capabilities = copy.capabilities if words else copy.capabilities - {"fts"}
-    async with house(clock=clock, stores=[copy], embedder=None) as h:
-        await h.remember("tea")
-        found = await ask(h)
-        assert [hit.memory.content for hit in found.hits] == ["tea"]
+    async with house(clock=clock, stores=[copy], embedder=embedder) as h:
+        await h.remember("tea?!")
+        found = await ask(h, text)
+        assert [hit.memory.content for hit in found.hits] == (["tea?!"] if embedder is None else [])
         assert found.stores_queried == [h.primary.name, *(["copy"] if words else [])]
-        said = "copy was not asked: it finds by meaning only, and there is no embedder"
+        said = "copy was not asked: it finds by meaning only, and this question has no vector"
         assert (said in (found.note or "")) is not words
 
 

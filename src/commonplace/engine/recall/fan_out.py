@@ -74,7 +74,7 @@ def skip_reason(replica: Replica, search: Search) -> str | None:
         return f"it does not keep {' or '.join(sorted(wanted))} memories"
     capabilities = replica.capabilities
     if capabilities and search.vector is None and "fts" not in capabilities:
-        return "it finds by meaning only, and there is no embedder"
+        return "it finds by meaning only, and this question has no vector"
     return None
 
 
