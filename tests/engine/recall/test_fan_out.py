@@ -414,6 +414,21 @@ async def test_a_store_that_is_left_alone_was_not_asked_and_is_named_as_failing(
         assert "not asked for 5 s more" in found.errors["copy"]
 
 
+@pytest.mark.parametrize("agents", [1, 20])
+@run
+async def test_a_store_that_takes_no_deliveries_is_asked_nothing_for_however_many_agents(agents: int) -> None:
+    async with house() as h:
+        h.copies[0].down = "gone"
+        for n in range(3):
+            await h.remember(f"tea number {n}")
+        await h.settled()
+        calls = h.copies[0].calls
+        everyone = (AGENT, *(f"agent{n}" for n in range(agents - 1)))
+        found = await h.engine.recall(WHO, Query(everyone, "tea"))
+        assert (len(found.hits), h.copies[0].calls) == (3, calls)
+        assert "not asked for" in found.errors["copy"]
+
+
 @pytest.mark.parametrize("type", ["emotional", ["emotional"], {"$in": ["emotional"]}])
 @run
 async def test_a_store_that_cannot_is_skipped_and_named(type: Any) -> None:
