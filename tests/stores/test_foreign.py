@@ -318,6 +318,8 @@ async def test_a_quorum_counts_copies_whatever_the_filter_says_of_what_no_copy_h
             {"recalls": {"$gte": 1}},
             {"last_recalled_at": {"$exists": True}},
             {"recalls": {"$gte": 1}, "demotion": {"$gt": 0.5}, "type": "semantic"},
+            {"content": {"$contains": "nine"}, "tags": {"$exists": False}, "supersedes": {"$exists": False}},
+            {"content": {"$contains": "nine"}, "commonplace_id": {"$exists": False}},
         ):
             asked = Query((AGENT,), "when does the harbour open", 5, parse(filter), quorum=2, min_score=0)
             found = await h.engine.recall(WHO, asked)

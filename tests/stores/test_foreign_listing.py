@@ -23,7 +23,7 @@ from commonplace.stores.foreign import ForeignStore, ListPage, filter_of, to_met
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock
 from commonplace.wire.errors import Unavailable
-from commonplace.wire.filters import parse
+from commonplace.wire.filters import Condition, parse
 from commonplace.wire.models import RecallRequest, RecallResponse
 from commonplace.wire.record import Memory
 
@@ -176,6 +176,14 @@ def test_of_two_conditions_that_one_filter_cannot_say_both_are_compared() -> Non
     again, is_all = filter_of(Reach("local", (AGENT,), (*types, *parse({"type": {"$in": ["semantic", "procedural"]}}))))
     assert (again, is_all) == (said, False)
     assert filter_of(Reach("local", (AGENT,), (*types, *types))) == (said, True)
+
+
+@pytest.mark.parametrize(("given", "is_all"), [(63, True), (64, False), (70, False)])
+def test_no_more_is_asked_for_in_one_filter_than_a_filter_may_hold(given: int, is_all: bool) -> None:
+    """It would be refused, and a store that refuses three questions in a row is asked none for a while."""
+    where = tuple(Condition(("metadata", f"n{n}"), "exists", False) for n in range(given))
+    said, is_said = filter_of(Reach("local", (AGENT,), where))
+    assert (len(parse(said)), is_said) == (64, is_all)
 
 
 @pytest.mark.parametrize("tokens", [["a", "a"], ["a", "b", "a"], [""], [7]])

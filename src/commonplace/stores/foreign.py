@@ -29,7 +29,7 @@ from commonplace.stores.documents import (
 )
 from commonplace.stores.mixins import page_of
 from commonplace.wire.errors import Conflict, Fault, NotFound, Unavailable
-from commonplace.wire.filters import Condition
+from commonplace.wire.filters import LIST_COLUMNS, MAX_CONDITIONS, Condition
 from commonplace.wire.memory_store import MemoryStore
 from commonplace.wire.models import (
     ForgetRequest,
@@ -375,8 +375,8 @@ def filter_of(reach: Reach) -> tuple[dict[str, Any], bool]:
     """What of a reach the filter language can say of our fields there, and whether that is all of it; `Reach.admits`
     sees to the rest."""
     wanted: dict[str, Any] = {OUR_TENANT: reach.tenant}
-    is_all = True
-    for condition in reach.where:
+    is_all = len(reach.where) < MAX_CONDITIONS  # of which the tenant is one
+    for condition in reach.where[: MAX_CONDITIONS - 1]:
         operators = wanted.setdefault(_key(condition), {}) if _is_sayable(condition) else None
         # It has each operator once for a field: of `types` beside a filter by type it is told one.
         if operators is None or operators.setdefault(f"${condition.op}", condition.value) != condition.value:
@@ -389,8 +389,14 @@ def _id_start(number: int) -> str:
 
 
 def _is_sayable(condition: Condition) -> bool:
+    path, op = condition.path, condition.op
     # The text is not among our fields there, because it is the copy's own.
-    return condition.op != "any" and condition.path[0] not in ("privacy", "content")
+    if op == "any" or path[0] in ("privacy", "content"):
+        return False
+    # An empty list exists there, and here it does not; what a copy is known by is no metadata of the memory.
+    is_about_list = path[0] in LIST_COLUMNS and op == "exists"
+    is_about_keys = path[0] == "metadata" and path[1] in (OUR_ID, OUR_TENANT, OUR_FIELDS)
+    return not is_about_list and not is_about_keys
 
 
 def _key(condition: Condition) -> str:

@@ -35,7 +35,7 @@ _MISSING = object()
 _OPERATORS = {f"${name}": name for name in sorted(OPERATORS - {"eq"})} | {"$eq": "eq"}
 _LISTS = frozenset({"in", "nin"})
 _ORDERED = frozenset({"gt", "gte", "lt", "lte"})
-_MAX_CONDITIONS = 64
+MAX_CONDITIONS = 64
 _MAX_LIST = 1000
 
 
@@ -149,8 +149,8 @@ def parse(document: dict[str, Any] | None) -> Where:
         else:
             given = [Condition(path, "eq", _scalar(key, value))]
         conditions += [c for one in given for c in _of_status(one)] if key == "status" else given
-    if len(conditions) > _MAX_CONDITIONS:
-        raise ValidationError(f"filter has {len(conditions)} conditions; at most {_MAX_CONDITIONS} are allowed")
+    if len(conditions) > MAX_CONDITIONS:
+        raise ValidationError(f"filter has {len(conditions)} conditions; at most {MAX_CONDITIONS} are allowed")
     return tuple(conditions)
 
 
