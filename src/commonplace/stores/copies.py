@@ -8,6 +8,7 @@ from typing import Any
 
 from commonplace.stores.base import Candidate, Entry, Page, Primary, Reach, Search
 from commonplace.wire.errors import Conflict, Unavailable
+from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory
 
 #: Tenant, kind and key of what a migration notes in the store that it fills, until all is there.
@@ -20,6 +21,15 @@ def no_unfinished_migration() -> Conflict:
         "no unfinished migration is in this store, and so it is left where it is",
         hint="name with --to the store that a migration was filling when it stopped",
     )
+
+
+def _is_of_copy(condition: Condition) -> bool:
+    """Whether a condition is on what a copy has of its own, and so is for whoever has the memory: its versions are
+    those that arrived here, each written when it did, which is never before the memory was."""
+    if condition.op == "any":
+        return any(map(_is_of_copy, condition.value))
+    column = condition.path[0]
+    return column in ("aliases", "version") or (column == "updated_at" and condition.op not in ("gt", "gte", "exists"))
 
 
 class PrimaryCopy:
@@ -58,7 +68,8 @@ class PrimaryCopy:
         info = await self._primary.embedder()
         fits = info is not None and search.vector is not None and len(search.vector) == info.dimension
         plain = replace(search, vector=search.vector if fits else None, generation=None, tokens=None)
-        return await self._primary.search(replace(plain, second=None, second_generation=None))
+        reach = replace(search.reach, where=tuple(each for each in search.reach.where if not _is_of_copy(each)))
+        return await self._primary.search(replace(plain, reach=reach, second=None, second_generation=None))
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> int:
         await self._check_unowned({tenant})

@@ -13,7 +13,7 @@ from jumping_loop import JumpingLoop
 from replica_house import AGENT, Flaky, House, house, run
 
 from commonplace.embedders.hashing import HashingEmbedder
-from commonplace.engine import Draft, Forget, Query
+from commonplace.engine import Draft, Forget, Query, Update
 from commonplace.engine.peers import asking
 from commonplace.engine.recall import replication_lag
 from commonplace.engine.recall.fan_out import rank
@@ -148,6 +148,32 @@ async def test_a_quorum_counts_also_where_a_filter_asks_of_what_copies_do_not_ha
         await h.primary.transact("local", lambda tx: tx.count_recalls([known], h.clock()))
         found = await ask(h, quorum=3, filter={"recalls": {"$gte": 1}})
         assert [hit.memory.id for hit in found.hits] == [known]
+
+
+@run
+async def test_a_quorum_counts_also_where_a_filter_asks_of_what_copies_have_otherwise() -> None:
+    """A copy has the time when it arrived, the versions that did, and no aliases, which two of them may share."""
+    async with house() as h:
+        h.copies[0].down = "gone"
+        known = await h.remember("tea for two", aliases=["TEA-2"])
+        await h.engine.update(WHO, Update(AGENT, known, tags=["x"]))
+        written = h.clock()
+        await h.settled()
+        h.copies[0].down = None
+        h.clock.advance(600_000)
+        await h.outbox.run_due()
+        assert await h.equal()
+        for filter in (
+            {"updated_at": written},
+            {"updated_at": {"$lte": written}},
+            {"updated_at": {"$gte": written}},
+            {"version": 2},
+            {"aliases": "TEA-2"},
+            {"aliases": {"$exists": True}},
+        ):
+            found = await ask(h, quorum=2, filter=filter)
+            assert [hit.memory.id for hit in found.hits] == [known], filter
+        assert (await ask(h, quorum=2, filter={"updated_at": {"$gt": written}})).hits == []
 
 
 class Rogue(Flaky):
