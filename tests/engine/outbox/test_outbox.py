@@ -35,7 +35,7 @@ from commonplace.stores.base import Entry, Record, Store
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import DAY_MS, WHO, FakeClock
 from commonplace.wire.errors import Unavailable
-from commonplace.wire.record import Memory
+from commonplace.wire.record import Memory, Principal
 
 # every way of changing a memory
 
@@ -311,6 +311,65 @@ async def test_what_waits_is_delivered_though_the_clock_was_set_back(tmp_path: P
         assert await h.outbox.run_due() == 5
         assert await h.waiting() == {}
         assert "to be erased" not in await copy.contents()
+
+
+@run
+async def test_erasures_of_every_tenant_go_before_the_writes_of_any() -> None:
+    """Writes that fail, of three tenants, would have the store left alone before the erasures of others have a turn."""
+    clock = FakeClock()
+    copy = Flaky(clock)
+    put = copy.put
+
+    async def full(entries: Any) -> None:
+        raise Unavailable("no room left")
+
+    people = [Principal("Alice", f"tenant{n}", "admin", ("*",)) for n in range(5)]
+    async with house(clock=clock, stores=[copy]) as h:
+        ids = [(await h.engine.remember(who, Draft(AGENT, "semantic", "to be erased"))).id for who in people]
+        await h.settled()
+        copy.down = "away"
+        for who, id in zip(people, ids, strict=True):
+            await h.engine.remember(who, Draft(AGENT, "semantic", "written meanwhile"))
+            await h.engine.forget(who, Forget(AGENT, [id], hard_delete=True))
+        await h.settled()
+        copy.down, copy.put = None, full  # type: ignore[method-assign]
+        clock.advance(600_000)
+        await h.outbox.run_due()
+        held = [await copy.get(who.tenant, [id]) for who, id in zip(people, ids, strict=True)]
+        assert held == [[]] * len(people)
+        copy.put = put  # type: ignore[method-assign]
+
+
+@run
+async def test_a_store_that_does_not_answer_keeps_nothing_that_waits_from_another() -> None:
+    answers = asyncio.Event()
+
+    class Silent(Flaky):
+        async def put(self, entries: Any) -> None:
+            await answers.wait()
+            await super().put(entries)
+
+    clock = FakeClock()
+    copies = [Silent(clock, "silent"), Flaky(clock, "other")]
+    async with house(clock=clock, stores=copies, timeout=600.0) as h:
+        for copy in copies:
+            copy.down = "away"
+        answers.set()
+        await h.remember("words")
+        await h.settled()
+        answers.clear()
+        for copy in copies:
+            copy.down = None
+        clock.advance(600_000)
+        task = asyncio.create_task(h.outbox.run_due())
+        try:
+            async with asyncio.timeout(60):
+                while not await copies[1].contents():
+                    await asyncio.sleep(0)
+            assert not task.done()
+        finally:
+            answers.set()
+        assert await task == 2
 
 
 def test_what_an_earlier_process_left_is_delivered_without_anyone_asking() -> None:
