@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from typing import Any
 
@@ -148,6 +149,35 @@ async def test_what_is_delivered_only_after_the_store_has_looked_is_no_vote_agai
         await h.settled()
         assert await h.waiting() == {}
         assert found.hits[0].memory.content == ANSWER
+
+
+@run
+async def test_what_is_written_and_delivered_after_the_store_has_looked_is_no_vote_against_it() -> None:
+    clock, has_looked = FakeClock(), asyncio.Event()
+
+    class WritesThen(Flaky):
+        async def search(self, search: Any) -> Any:
+            found = await super().search(search)
+            if not has_looked.is_set():
+                clock.advance(1_000)
+                await h.remember(ANSWER)
+                await h.settled()
+                has_looked.set()
+            return found
+
+    async with house(clock=clock, stores=[WritesThen(clock)], timeout=60.0) as h:
+        await crowd(h)
+        search = h.primary.search
+
+        async def later(wanted: Any) -> Any:
+            await asyncio.wait_for(has_looked.wait(), 60)
+            return await search(wanted)
+
+        h.primary.search = later
+        found = await ask(h, k=5, quorum=2, explain=True)
+        assert await h.waiting() == {}
+        assert found.hits[0].memory.content == ANSWER
+        assert found.hits[0].explain["stores"]["copy"]["assumed"] is True
 
 
 @run
