@@ -313,6 +313,23 @@ async def test_what_waits_is_delivered_though_the_clock_was_set_back(tmp_path: P
         assert "to be erased" not in await copy.contents()
 
 
+def test_who_forgets_many_waits_for_a_store_that_hangs_three_times_at_most() -> None:
+    """They go in several units of work, each of which waits, until the store is left alone."""
+
+    async def work() -> None:
+        async with house(timeout=5.0) as h:
+            ids = [await h.remember(f"note {n}") for n in range(300)]
+            await h.settled()
+            h.copies[0].hangs = True
+            before, calls = asyncio.get_running_loop().time(), h.copies[0].calls
+            assert len((await h.engine.forget(WHO, Forget(AGENT, ids))).ids) == 300
+            assert asyncio.get_running_loop().time() - before < 4 * 5.0
+            assert h.copies[0].calls <= calls + 3
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        runner.run(work())
+
+
 @run
 async def test_erasures_of_every_tenant_go_before_the_writes_of_any() -> None:
     """Writes that fail, of three tenants, would have the store left alone before the erasures of others have a turn."""
