@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,6 +26,7 @@ from commonplace.engine.outbox.replicas import Attachment, Replicas
 from commonplace.engine.recall_priority import RecallPriority
 from commonplace.engine.redaction import Redactor, Secrets
 from commonplace.engine.second_leg import SecondLeg
+from commonplace.engine.transfer.migration_marks import refuse_while_filled
 from commonplace.engine.types import SYSTEM as SYSTEM
 from commonplace.judges.base import Judge
 from commonplace.stores.base import EmbedderInfo, Entry, Primary, StaleGeneration, Transaction
@@ -84,7 +86,9 @@ class Core:
         routing = self.settings.routing
         self.outbox = Outbox(self, Replicas(replicas, clock), writes=routing.write == "fan_out")
         self.redactor = Redactor(self.settings.redaction, self.settings.folder)
-        self.policies = Policies(primary, self.settings.policy, lambda: self.settings.governance.auto_allow_after)
+        self.policies = Policies(
+            primary, self.settings.policy, lambda: self.settings.governance.auto_allow_after, self.transact
+        )
         self.embedding: CachedEmbedder | None = None
         self.judge: Judge | None = None
         self.embedder_info: EmbedderInfo | None = None
@@ -95,6 +99,7 @@ class Core:
         self.fill_vectors: Callable[[], None] = lambda: None  # told when such entries are in the store
         self.recall_priority = RecallPriority()
         self.writing = 0  # units of work handed to the store and not answered yet
+        self._begun = set[str]()  # tenants in which something was done, so that no migration takes their place any more
         self.note: str | None = "no embedder is configured: recall is by keywords only"
 
     async def use_embedder(self, embedder: Embedder | None) -> None:
@@ -304,11 +309,31 @@ class Core:
     async def transact(self, tenant: str, work: Callable[[Transaction], T]) -> T:
         self.writing += 1
         try:
-            if self.outbox.notes_changes:
-                return await self.outbox.transact(tenant, work)
-            return await self.primary.transact(tenant, work)
+            if tenant not in self._begun:
+                return await self._begin(tenant, work)
+            return await self._transact(tenant, work)
         finally:
             self.writing -= 1
+
+    async def _begin(self, tenant: str, work: Callable[[Transaction], T]) -> T:
+        """Nothing was done there yet when it was opened, so it may be the target of a migration by now: that takes away
+        what it did not write itself."""
+
+        @wraps(work)
+        def begin(tx: Transaction) -> tuple[T, bool]:
+            refuse_while_filled(tx)
+            result = work(tx)
+            return result, tx.seq > 0 or tx.audit_head()[0] > 0
+
+        result, is_begun = await self._transact(tenant, begin)
+        if is_begun:
+            self._begun.add(tenant)
+        return result
+
+    async def _transact(self, tenant: str, work: Callable[[Transaction], T]) -> T:
+        if self.outbox.notes_changes:
+            return await self.outbox.transact(tenant, work)
+        return await self.primary.transact(tenant, work)
 
     async def transact_in_chunks(
         self,

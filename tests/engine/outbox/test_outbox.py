@@ -891,7 +891,7 @@ def test_the_engine_changes_memories_by_the_one_door_alone() -> None:
         if "primary.transact(" in path.read_text("utf-8")
     }
     names = {"outbox/resync_notices.py", "outbox/store_names.py"}
-    assert past == {"core.py", "governance/policies.py", "outbox/outbox.py", *names}
+    assert past == {"core.py", "outbox/outbox.py", *names}
     for name in past - {"core.py", "outbox/outbox.py"}:
         text = (engine / name).read_text("utf-8")
         assert "tx.put(" not in text

@@ -8,11 +8,12 @@ import pytest
 from filled_store import fill_store
 
 from commonplace.embedders.hashing import HashingEmbedder
+from commonplace.engine import Draft
 from commonplace.engine.transfer.migration import Migration
 from commonplace.engine.transfer.migration_claim import Claim
 from commonplace.engine.transfer.migration_marks import MIGRATION, OWNER, require_whole
 from commonplace.testing.subject import WHO, Subject
-from commonplace.wire.errors import Conflict
+from commonplace.wire.errors import Conflict, UnusableStore
 
 STEPS = ("_copy_versions", "_copy_statements", "_copy_records", "_copy_ledger", "_differing", "_is_as_planned", "_end")
 
@@ -89,6 +90,70 @@ def test_one_that_came_to_its_end_just_before_is_not_begun_anew(
         wait(late.run())
     wait(require_whole(other.store))
     assert wait(migration(subject, other).run())["already_there"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_who_had_the_target_open_before_it_began_writes_nothing_there(
+    step: str, subject: Subject, run: Any, target: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(fill_store(subject))
+    other, wait = target
+    move, engine, tried = migration(subject, other), other.engine, []
+    wait(
+        engine._core.transact("local", lambda tx: None)
+    )  # such as a look by a job, after which it is as empty as before
+    real = getattr(move, step)
+
+    async def meanwhile(*args: Any) -> Any:
+        draft = Draft("agent", "semantic", "written meanwhile")
+        for write in (
+            lambda: engine.remember(WHO, draft),
+            lambda: engine.graph.assert_fact(WHO, "agent", subject="Bob", predicate="likes", object="tea"),
+            lambda: engine.policies.replace(WHO, [{"name": "p", "when": {"kind": ["note"]}, "action": "allow"}]),
+        ):
+            with pytest.raises(UnusableStore, match="has not come to its end"):
+                await write()
+            tried.append(step)
+        return await real(*args)
+
+    monkeypatch.setattr(move, step, meanwhile)
+    wait(move.run())
+    assert len(tried) >= 3
+    assert wait(migration(subject, other).run())["already_there"]
+    assert wait(other.get(wait(other.remember("written since")))).content == "written since"
+
+
+def test_no_write_comes_between_its_beginning_and_the_first_copy(
+    subject: Subject, run: Any, target: tuple[Subject, Any]
+) -> None:
+    run(fill_store(subject))
+    other, wait = target
+    move = migration(subject, other)
+    wait(move._claim.begin(run(move._ledger_beginnings())))
+    with pytest.raises(UnusableStore, match="has not come to its end"):
+        wait(other.remember("under way"))
+    wait(move.run())
+    assert wait(migration(subject, other).run())["already_there"]
+
+
+def test_what_was_written_since_the_target_was_looked_at_stays(
+    subject: Subject, run: Any, target: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(fill_store(subject))
+    other, wait = target
+    late, kept = migration(subject, other), []
+    real = late._claim.begin
+
+    async def begin(*args: Any) -> Any:
+        kept.append(await other.remember("written just before"))
+        return await real(*args)
+
+    monkeypatch.setattr(late._claim, "begin", begin)
+    with pytest.raises(Conflict, match="another process"):
+        wait(late.run())
+    wait(require_whole(other.store))
+    assert wait(other.get(kept[0])).content == "written just before"
+    assert wait(other.get(wait(other.remember("written since")))).content == "written since"
 
 
 def test_nothing_of_a_claim_is_left(subject: Subject, run: Any, target: tuple[Subject, Any]) -> None:

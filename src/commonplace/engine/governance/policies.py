@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
@@ -80,9 +80,14 @@ class _CompiledRules:
 
 class Policies:
     def __init__(
-        self, primary: Primary, configured: Sequence[Mapping[str, Any]], learn_after: Callable[[], int]
+        self,
+        primary: Primary,
+        configured: Sequence[Mapping[str, Any]],
+        learn_after: Callable[[], int],
+        transact: Callable[[str, Callable[[Transaction], Any]], Awaitable[Any]],
     ) -> None:
         self._primary = primary
+        self._transact = transact
         self.configured = configured_rules(configured)
         self._compiled: dict[str, _CompiledRules] = {}
         self._learn_after = learn_after
@@ -113,7 +118,7 @@ class Policies:
             said = {"rules": [{"name": rule.name, "action": rule.action} for rule in parsed]}
             audit.append(tx, who, "set_policies", ALL_AGENTS, [audit.part(None, said)])
 
-        await self._primary.transact(who.tenant, work)
+        await self._transact(who.tenant, work)
         self._compiled.pop(who.tenant, None)
         return parsed
 
@@ -259,7 +264,7 @@ class Policies:
 
     async def _append_audit(self, who: Principal, operation: str, agent: str, said: dict[str, Any]) -> None:
         if _audits.get():
-            await self._primary.transact(
+            await self._transact(
                 who.tenant, lambda tx: audit.append(tx, who, operation, agent, [audit.part(None, said)])
             )
 

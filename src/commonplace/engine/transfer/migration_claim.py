@@ -39,8 +39,13 @@ class Claim:
 
         is_first = await self._target.transact(SYSTEM, work)
         self._tenants.add(SYSTEM)
-        if is_first and await holds_more_than_marks(self._target):  # it came to its end since it was looked at
-            await self.transact(SYSTEM, release)
+        if not is_first:
+            return
+        for tenant in begins:  # who has it open, and may have written there since it was looked at, does no more
+            await self.take(tenant)
+        if await holds_more_than_marks(self._target):  # or another migration came to its end since
+            for tenant in (*self._tenants - {SYSTEM}, SYSTEM):
+                await self.transact(tenant, release)
             raise _overtaken()
 
     async def take(self, tenant: str) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from commonplace.engine.core import SYSTEM
-from commonplace.stores.base import Primary
+from commonplace.engine.types import SYSTEM
+from commonplace.stores.base import Primary, Transaction
 from commonplace.stores.copies import UNFINISHED_MIGRATION, no_unfinished_migration
 from commonplace.wire.errors import Conflict, UnusableStore
 
@@ -79,11 +79,22 @@ async def require_whole(primary: Primary) -> None:
     """Refuse half of a store: what is not there yet would be missed, and what is written now be taken away. One that
     an earlier version has begun, which noted no source, is not known here: its notes are in every tenant."""
     if await primary.record(*UNFINISHED_MIGRATION) is not None:
-        raise UnusableStore(
-            "this store holds a part of another one: a migration into it has not come to its end",
-            hint="run that `commonplace migrate` again, which goes on where it was, or name another store; where its "
-            "source is lost, `commonplace migrate --to URL --set-aside` sets this one aside",
-        )
+        raise _half_of_a_store()
+
+
+def refuse_while_filled(tx: Transaction) -> None:
+    """As `require_whole`, at the moment of a write: whoever opened the store before the migration began was not refused
+    then, and what they write would be taken away."""
+    if tx.record(MIGRATION, OWNER) is not None:
+        raise _half_of_a_store()
+
+
+def _half_of_a_store() -> UnusableStore:
+    return UnusableStore(
+        "this store holds a part of another one: a migration into it has not come to its end",
+        hint="run that `commonplace migrate` again, which goes on where it was, or name another store; where its "
+        "source is lost, `commonplace migrate --to URL --set-aside` sets this one aside",
+    )
 
 
 async def holds_anything(store: Primary, tenant: str) -> bool:
