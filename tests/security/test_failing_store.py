@@ -25,7 +25,7 @@ WRITES: dict[str, tuple[str, Any]] = {
 }
 
 #: What says how the store is, by the routes that anyone with a token may ask.
-LOOKS = {"health": "/v0/health", "amp status": "/amp/status", "stores": "/v0/stores"}
+LOOKS = {"health": "/v0/health", "amp status": "/amp/status", "stores": "/v0/stores", "audit": "/v0/audit/verify"}
 
 #: The second where a file that is gone had to be opened first.
 SAID = ("the store is gone, and nothing is written to it", "the store failed; its operator has to see to it")

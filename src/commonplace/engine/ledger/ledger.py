@@ -172,13 +172,19 @@ class Ledger:
         """
         self.require_verify(who)
         known = [keys.check_public(key)] if key is not None else self.heads.public_keys() if evidence else []
-        return await self.verify_tenant(who.tenant, progress, Evidence(who.tenant, evidence, known))
+        kept = Evidence(who.tenant, evidence, known)
+        return await self.verify_tenant(who.tenant, progress, kept, is_operator=who.is_operator)
 
     async def verify_tenant(
-        self, tenant: str, progress: Progress | None = None, evidence: Evidence | None = None
+        self,
+        tenant: str,
+        progress: Progress | None = None,
+        evidence: Evidence | None = None,
+        *,
+        is_operator: bool = True,
     ) -> Verifier:
         """Walk the whole chain to where the tenant's own count says it ends, and compare the rows with what it says."""
-        verifier, rows = Verifier(), RowCheck(self._core, tenant)
+        verifier, rows = Verifier(), RowCheck(self._core, tenant, is_operator=is_operator)
         evidence = evidence or Evidence(tenant, (), ())
         store = self._core.primary
         last, head = await store.audit_head(tenant)

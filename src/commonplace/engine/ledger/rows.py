@@ -100,10 +100,12 @@ class Histories:
 
 
 class RowCheck:
-    """Fed a tenant's whole ledger, then finished; `problem` is the first thing that is not as it says."""
+    """Fed a tenant's whole ledger, then finished; `problem` is the first thing that is not as it says. Why a row cannot
+    be read may say where the store is, which `is_operator` is told."""
 
-    def __init__(self, core: Core, tenant: str) -> None:
+    def __init__(self, core: Core, tenant: str, *, is_operator: bool = True) -> None:
         self._core = core
+        self._is_operator = is_operator
         self._store = core.primary
         self._tenant = tenant
         self._histories = Histories(core.primary, tenant)
@@ -172,7 +174,7 @@ class RowCheck:
                 there = (await self._histories.versions(id, anew=anew)).get(version, [])
                 problem = _difference(there[0], payload) if len(there) == 1 else f"has {len(there)} rows, not one"
             except Unavailable as fault:
-                problem = f"cannot be read: {fault.message}"
+                problem = f"cannot be read: {fault.message_for(is_operator=self._is_operator)}"
             if problem is None:
                 return
         if await self._is_still_recorded(n, id):
@@ -185,7 +187,8 @@ class RowCheck:
                 try:
                     self.problem = await check()
                 except Unavailable as fault:
-                    self.problem = RowProblem(f"rows cannot be read: {fault.message}")
+                    why = fault.message_for(is_operator=self._is_operator)
+                    self.problem = RowProblem(f"rows cannot be read: {why}")
 
     async def _check_versions(self) -> RowProblem | None:
         ids = list(self._ahead)
