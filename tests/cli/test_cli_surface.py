@@ -157,6 +157,24 @@ def test_a_pipe_that_closes_early_is_quiet(cli, tmp_path: Path, data: Path) -> N
     assert running.returncode == 141
 
 
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_a_mistake_that_nobody_reads_of_leaves_no_stack_trace(closed: str, data: Path) -> None:
+    program = "import sys; from commonplace.cli import main; sys.exit(main())"
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, closed: write}
+        ran = subprocess.run(
+            [sys.executable, "-c", program, "get", "nothing", *(["--json"] if closed == "stdout" else [])],
+            **streams, check=False, env={**os.environ, "COMMONPLACE_DATA": str(data), "COMMONPLACE_EMBEDDER": "none"},
+        )  # fmt: skip
+    finally:
+        os.close(write)
+    assert ran.returncode == 141
+    assert not ran.stdout
+    assert not ran.stderr
+
+
 def test_a_terminal_gets_a_table_with_whole_ids_and_colour_only_if_wanted(remember, on_a_terminal) -> None:
     id = remember("Alice is allergic to [bold]peanuts[/bold] " + "and more " * 20, "--tag", "food", "--tag", "health")
     code, coloured = on_a_terminal(["list"])

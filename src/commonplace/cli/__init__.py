@@ -7,6 +7,10 @@ import os
 import sys
 from collections.abc import Callable, Sequence  # and nothing of typing: it takes a third of `--version`
 
+TYPE_CHECKING = False  # as type checkers know it
+if TYPE_CHECKING:
+    from typing import TextIO
+
 OK, MISTAKE, FAILURE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
 
 
@@ -66,4 +70,17 @@ def guard(work: Callable[[], object], args: list[str], program: str) -> int:
         from commonplace.cli.support import errors
 
         options = args[: args.index("--")] if "--" in args else args
-        return errors.report(error, as_json="--json" in options, program=program, args=options)
+        as_json = "--json" in options
+        try:
+            code = errors.report(error, as_json=as_json, program=program, args=options)
+            sys.stdout.flush()
+            return code
+        except BrokenPipeError:
+            return leave_closed_pipe(sys.stdout if as_json else sys.stderr)
+
+
+def leave_closed_pipe(stream: TextIO) -> int:
+    """The exit code where nobody reads any more. Python flushes the streams once more at exit: that must have somewhere
+    to go."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return PIPE_CLOSED

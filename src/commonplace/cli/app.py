@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from commonplace.__about__ import __version__
-from commonplace.cli import PIPE_CLOSED
+from commonplace.cli import leave_closed_pipe
 from commonplace.cli.support.command import HeadedGroup, option
 
 _HEADINGS = {
@@ -65,9 +65,7 @@ class RootGroup(HeadedGroup):
             sys.stdout.flush()
             return result
         except BrokenPipeError:
-            # Python flushes stdout once more at exit; that flush must have somewhere to go.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise SystemExit(PIPE_CLOSED) from None
+            raise SystemExit(leave_closed_pipe(sys.stdout)) from None
 
 
 def _suggestion(typed: str, known: Iterable[str]) -> str:
