@@ -16,7 +16,7 @@ from tampering import drop_guards
 from commonplace.engine import BatchItem
 from commonplace.engine.types import Draft
 from commonplace.stores.base import Entry, Reach, Transaction
-from commonplace.stores.sqlite import SqliteStore, schema
+from commonplace.stores.sqlite import SqliteStore, schema, upkeep
 from commonplace.stores.sqlite.files import StoreFiles
 from commonplace.testing.subject import WHO, FakeClock, open_subject
 from commonplace.wire.canonical import mint_id
@@ -398,10 +398,9 @@ class FullFile(apsw.VFSFile):
         super().xWrite(data, offset)
 
 
-def test_a_full_disk_loses_nothing_that_was_acknowledged(
-    path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ids = fill_store(path, 5)
+@pytest.fixture
+def full_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[FullDisk]]:
+    """Under the store at `path`."""
     vfs = FullDisk()
     opened = apsw.Connection
 
@@ -409,21 +408,53 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(
         return opened(name, *args, **({**options, "vfs": "full-disk"} if name == str(path) else options))
 
     monkeypatch.setattr("commonplace.stores.sqlite.files.apsw.Connection", connection)
+    yield FullDisk
+    FullDisk.full = False
+    vfs.unregister()
+
+
+def test_a_full_disk_loses_nothing_that_was_acknowledged(
+    path: Path, clock: FakeClock, full_disk: type[FullDisk]
+) -> None:
+    ids = fill_store(path, 5)
     with open_subject(SqliteStore(path, clock), clock) as (subject, run):
         before = run(subject.remember("before it was full"))
-        FullDisk.full = True
-        try:
-            for _ in range(2):
-                with pytest.raises(Unavailable) as why:
-                    run(subject.remember("does not fit"))
-                assert "is full; nothing was written" in why.value.message
-            assert len(run(subject.list())) == len(ids) + 1
-        finally:
-            FullDisk.full = False
+        full_disk.full = True
+        for _ in range(2):
+            with pytest.raises(Unavailable) as why:
+                run(subject.remember("does not fit"))
+            assert "is full; nothing was written" in why.value.message
+        assert len(run(subject.list())) == len(ids) + 1
+        full_disk.full = False
         after = run(subject.remember("after there was room"))
         assert {m.id for m in run(subject.list())} == {*ids, before, after}
         assert run(subject.engine.ledger.verify(WHO)).first_bad is None
-    vfs.unregister()
+
+
+def test_a_disk_that_is_full_at_the_close_is_a_sentence_in_the_log(
+    path: Path,
+    clock: FakeClock,
+    full_disk: type[FullDisk],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    truncate = upkeep.truncate_log
+
+    def fill_and_truncate(db: apsw.Connection) -> bool:
+        full_disk.full = True
+        try:
+            return truncate(db)
+        finally:
+            full_disk.full = False  # or SQLite's own close would raise out of our file system, where nobody catches it
+
+    monkeypatch.setattr(upkeep, "truncate_log", fill_and_truncate)
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
+        kept = run(subject.remember("before it was full"))
+    assert [(each.getMessage(), each.exc_info) for each in caplog.records] == [
+        (f"{path} could not be tidied up at its close, and is at the next: disk full", None)
+    ]
+    with open_subject(SqliteStore(path, clock), clock) as (subject, run):
+        assert run(subject.get(kept)).content == "before it was full"
 
 
 def test_a_batch_is_one_answer_per_item_even_across_groups(path: Path, clock: FakeClock) -> None:

@@ -109,8 +109,8 @@ class SqliteStore(
         try:
             if page_scrub.scrub_pages(self._db, self.files):
                 upkeep.truncate_log(self._db)  # what another process's reading keeps, it clears when it closes
-        except apsw.Error:  # a full disk, say: what was acknowledged is in the log, and the next stop tidies up
-            log.exception("the store could not be tidied up at its close")
+        except apsw.Error as error:  # a full disk, say: what was acknowledged is in the write-ahead log
+            log.warning("%s could not be tidied up at its close, and is at the next: %s", self.files.database, error)
         close_writable(self._db)
         if self.temporary:
             shutil.rmtree(self.files.database.parent, ignore_errors=True)
