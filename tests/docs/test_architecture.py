@@ -17,7 +17,7 @@ from call_recorder import Calls, CountingStore, Response, recorded_calls, reques
 import commonplace
 from commonplace.config import Config
 from commonplace.embedders.hashing import HashingEmbedder
-from commonplace.engine import Engine, Settings
+from commonplace.engine import Draft, Engine, Settings
 from commonplace.engine.governance import policies
 from commonplace.engine.recall import recall_log
 from commonplace.serve import auth
@@ -178,6 +178,7 @@ def perform(
         headers = {}
         if token:
             headers["authorization"] = f"Bearer {(await engine.tokens.create(WHO, role='admin', name='owner'))[1]}"
+        await engine.remember(WHO, Draft("before", "semantic", "a store in which no migration could begin any more"))
         await engine.policies.get(WHO)
         server = Server(application(await server_context(Config(folder), engine)), store, clock, headers)
         await call(server)

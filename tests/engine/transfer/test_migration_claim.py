@@ -123,6 +123,31 @@ def test_who_had_the_target_open_before_it_began_writes_nothing_there(
     assert wait(other.get(wait(other.remember("written since")))).content == "written since"
 
 
+@pytest.mark.parametrize("step", STEPS)
+def test_who_had_the_target_open_before_it_began_reads_nothing_there(
+    step: str, subject: Subject, run: Any, target: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgotten = run(subject.remember("Bob has a secret"))
+    run(fill_store(subject))
+    run(subject.forget(forgotten))
+    other, wait = target
+    move, tried = migration(subject, other), []
+    real = getattr(move, step)
+    assert wait(other.list()) == []
+
+    async def meanwhile(*args: Any) -> Any:
+        for read in (lambda: other.list(), lambda: other.recall("secret")):
+            with pytest.raises(UnusableStore, match="has not come to its end"):
+                await read()
+            tried.append(step)
+        return await real(*args)
+
+    monkeypatch.setattr(move, step, meanwhile)
+    wait(move.run())
+    assert len(tried) >= 2
+    assert [memory.id for memory in wait(other.list())] == [memory.id for memory in run(subject.list())]
+
+
 def test_no_write_comes_between_its_beginning_and_the_first_copy(
     subject: Subject, run: Any, target: tuple[Subject, Any]
 ) -> None:

@@ -13,6 +13,7 @@ from commonplace.engine.governance import learning, rules
 from commonplace.engine.governance.named_memories import named_ids, without_names
 from commonplace.engine.governance.rules import Operation, Proposal, Rule, Verdict, parse_rules
 from commonplace.engine.ledger import audit
+from commonplace.engine.transfer.migration_marks import refuse_half_filled
 from commonplace.stores.base import Primary, Record, Transaction
 from commonplace.stores.graph import Triple
 from commonplace.wire.canonical import content_hash, new_salt
@@ -90,6 +91,7 @@ class Policies:
         self._transact = transact
         self.configured = configured_rules(configured)
         self._compiled: dict[str, _CompiledRules] = {}
+        self._begun = set[str]()  # tenants that are no target of a migration, and cannot become one
         self._learn_after = learn_after
 
     async def in_force(self, tenant: str) -> tuple[Rule, ...]:
@@ -98,6 +100,8 @@ class Policies:
 
     async def own(self, tenant: str) -> tuple[Rule, ...]:
         """At once as this process has made them; another's are noticed within `REFRESH_SECONDS`."""
+        if tenant not in self._begun:
+            await self._require_rules(tenant)
         known, now = self._compiled.get(tenant), time.monotonic()
         if known is not None and now - known.read_at < REFRESH_SECONDS:
             return known.rules
@@ -108,6 +112,14 @@ class Policies:
         known.read_at = now
         self._compiled[tenant] = known
         return known.rules
+
+    async def _require_rules(self, tenant: str) -> None:
+        """A migration brings rules last, and what was forgotten is there before it is forgotten: whoever had its target
+        open while it was empty reads nothing of it until the end."""
+        is_begun = await self._primary.sequence(tenant) > 0  # asked first: no migration begins in a store like that
+        await refuse_half_filled(self._primary, tenant)
+        if is_begun:
+            self._begun.add(tenant)
 
     async def replace_own(self, who: Principal, documents: Sequence[Mapping[str, Any]]) -> tuple[Rule, ...]:
         """Make these the tenant's own rules, all of them."""
