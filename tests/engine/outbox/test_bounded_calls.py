@@ -37,12 +37,28 @@ async def _exit(*_: Any, **__: Any) -> Any:
     sys.exit(3)
 
 
+class PanicException(BaseException):
+    """As code in Rust raises where it meets what it did not expect."""
+
+
+async def _panic(*_: Any, **__: Any) -> Any:
+    raise PanicException
+
+
+def _open_in_panic() -> Any:
+    raise PanicException
+
+
 @run
 async def test_what_would_end_the_program_has_failed() -> None:
     with pytest.raises(Unavailable, match="it failed: SystemExit"):
         await run_with_timeout(1, _exit())
     with pytest.raises(Unavailable, match="it failed: SystemExit"):
         await in_daemon_thread(sys.exit)
+    with pytest.raises(Unavailable, match="it failed: PanicException"):
+        await run_with_timeout(1, _panic())
+    with pytest.raises(Unavailable, match="it failed: PanicException"):
+        await in_daemon_thread(_open_in_panic)
 
 
 @run
@@ -80,19 +96,20 @@ ASKED: dict[str, tuple[str, Any]] = {
 }
 
 
+@pytest.mark.parametrize(("fails", "said"), [(_exit, "SystemExit"), (_panic, "PanicException")])
 @pytest.mark.parametrize("asked", ASKED)
 @run
 async def test_a_store_that_would_end_the_program_fails_and_the_others_go_on(
-    asked: str, monkeypatch: pytest.MonkeyPatch
+    asked: str, fails: Any, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operation, ask = ASKED[asked]
     async with house() as h:
         await h.remember("words")
         await h.outbox.join()
-        monkeypatch.setattr(h.copies[0], operation, _exit)
+        monkeypatch.setattr(h.copies[0], operation, fails)
         await ask(h)
         await h.outbox.join()
-        assert "SystemExit" in h.outbox.replicas.named("copy").state()["error"]
+        assert said in h.outbox.replicas.named("copy").state()["error"]
         assert (await h.engine.recall(WHO, Query(("agent",), "words"))).stores_queried
 
 

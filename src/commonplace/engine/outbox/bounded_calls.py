@@ -17,7 +17,7 @@ _CANCEL_SECONDS = 0.1  # for it to let go of what it is doing
 async def run_with_timeout(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     """As asyncio.timeout, for code of others: what does not end when it is cancelled is left to itself, and that it
     cancels itself, or would end the program, is its failure, not ours."""
-    task = asyncio.get_running_loop().create_task(_without_exit(work))
+    task = asyncio.get_running_loop().create_task(_as_failure(work))
     _under_way.add(task)  # asyncio itself holds it only weakly, and nobody else may be there for long
     task.add_done_callback(_retrieve_exception)
     try:
@@ -34,15 +34,23 @@ async def run_with_timeout(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     return task.result()
 
 
-async def _without_exit(work: Coroutine[Any, Any, T]) -> T:
+async def _as_failure(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await work
-    except SystemExit as error:  # from a task it would stop the event loop, whoever waits
-        raise _exited() from error
+    except BaseException as error:
+        if _is_failure(error):
+            raise _failed(error) from error
+        raise
 
 
-def _exited() -> Unavailable:
-    return Unavailable("it failed: SystemExit")
+def _is_failure(error: BaseException) -> bool:
+    """Whether it is no exception as others know them, and yet none that is meant for us. SystemExit would stop the
+    event loop, whoever waits; code in Rust panics with a BaseException, which nobody takes for its failure."""
+    return not isinstance(error, Exception | asyncio.CancelledError | KeyboardInterrupt | GeneratorExit)
+
+
+def _failed(error: BaseException) -> Unavailable:
+    return Unavailable(f"it failed: {type(error).__name__}")
 
 
 _under_way: set[asyncio.Task[Any]] = set()
@@ -73,8 +81,8 @@ async def in_daemon_thread(work: Callable[[], T]) -> T:
             result = work()
         except BaseException as raised:
             error = raised
-            if isinstance(raised, SystemExit):
-                error = _exited()
+            if _is_failure(raised):
+                error = _failed(raised)
             elif isinstance(raised, StopIteration):  # a future does not take it, and whoever waits would wait for ever
                 error = RuntimeError("StopIteration")
         with suppress(RuntimeError):  # that loop is gone, and with it whoever waited
