@@ -372,6 +372,22 @@ def test_a_store_that_is_left_out_is_listed_while_something_waits_for_it(
     assert "the same" not in cli("stores", "--store", "memory://").err, "nothing is to be done there"
 
 
+def test_a_copy_that_was_used_as_a_first_store_is_begun_anew_once_it_is_moved_away(
+    cli: Any, two: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = cli("remember", "Alice drinks tea", "--json").json["id"]
+    with monkeypatch.context() as patch:
+        patch.delenv("COMMONPLACE_STORES")
+        patch.setenv("COMMONPLACE_STORE", f"sqlite://{two}")
+        assert "Alice drinks tea" in cli("recall", "tea").out
+    erased = cli("forget", id, "--hard", "--yes")
+    assert erased.code == 2, "its copy is left there"
+    assert "move this one away and resync" in erased.err
+    for file in two.parent.glob(f"{two.name}*"):
+        file.rename(two.parent / f"away-{file.name}")
+    assert cli("stores", "resync", "spare", "--json").json["equal"]
+
+
 def test_a_policy_keeps_writes_and_questions_from_the_others(cli: Any, data: Path, two: Path) -> None:
     data.mkdir(exist_ok=True)
     (data / "commonplace.toml").write_text('[routing]\nwrite = "primary_only"\nrecall = "primary_only"\n', "utf-8")

@@ -59,7 +59,10 @@ class PrimaryCopy:
             raise Unavailable("a migration into this store has not come to its end: name an empty one for copies")
         for tenant in tenants:
             if (await self._primary.audit_head(tenant))[0]:
-                raise Unavailable("this store has memories and a ledger of its own: name an empty one for copies")
+                raise Unavailable(
+                    "this store has a ledger of its own, as one has that was used as a first store, if only to recall: "
+                    "name an empty one for copies, or move this one away and resync"
+                )
 
     async def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
         return await self._primary.get(tenant, ids)
