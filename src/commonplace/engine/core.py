@@ -26,7 +26,7 @@ from commonplace.engine.outbox.replicas import Attachment, Replicas
 from commonplace.engine.recall_priority import RecallPriority
 from commonplace.engine.redaction import Redactor, Secrets
 from commonplace.engine.second_leg import SecondLeg
-from commonplace.engine.transfer.migration_marks import refuse_while_filled
+from commonplace.engine.transfer.migration_marks import refuse_while_filled, require_whole
 from commonplace.engine.types import SYSTEM as SYSTEM
 from commonplace.judges.base import Judge
 from commonplace.stores.base import EmbedderInfo, Entry, Primary, StaleGeneration, Transaction
@@ -317,7 +317,8 @@ class Core:
 
     async def _begin(self, tenant: str, work: Callable[[Transaction], T]) -> T:
         """Nothing was done there yet when it was opened, so it may be the target of a migration by now: that takes away
-        what it did not write itself."""
+        what it did not write itself, also in a tenant that it has ended with, until it has ended with all of them."""
+        await require_whole(self.primary)
 
         @wraps(work)
         def begin(tx: Transaction) -> tuple[T, bool]:

@@ -9,6 +9,7 @@ from filled_store import fill_store
 
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Draft
+from commonplace.engine.core import SYSTEM
 from commonplace.engine.transfer.migration import Migration
 from commonplace.engine.transfer.migration_claim import Claim
 from commonplace.engine.transfer.migration_marks import MIGRATION, OWNER, require_whole
@@ -146,6 +147,35 @@ def test_who_had_the_target_open_before_it_began_reads_nothing_there(
     wait(move.run())
     assert len(tried) >= 2
     assert [memory.id for memory in wait(other.list())] == [memory.id for memory in run(subject.list())]
+
+
+def test_nothing_is_written_or_read_in_a_tenant_that_it_had_ended_before_it_was_killed(
+    subject: Subject, run: Any, target: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next run would make the tenant what it is at the source."""
+    run(fill_store(subject))
+    other, wait = target
+    move = migration(subject, other)
+    real = move._end
+
+    async def killed(plans: Any) -> None:
+        await real([plan for plan in plans if plan.tenant != SYSTEM])
+        raise RuntimeError("killed")
+
+    monkeypatch.setattr(move, "_end", killed)
+    with pytest.raises(RuntimeError, match="killed"):
+        wait(move.run())
+    assert wait(other.store.record("local", MIGRATION, OWNER)) is None
+    rules = [{"name": "p", "when": {"kind": ["note"]}, "action": "allow"}]
+    for use in (
+        lambda: other.remember("written since"),
+        lambda: other.engine.policies.replace(WHO, rules),
+        lambda: other.list(),
+    ):
+        with pytest.raises(UnusableStore, match="has not come to its end"):
+            wait(use())
+    wait(migration(subject, other).run())
+    assert wait(other.get(wait(other.remember("written since")))).content == "written since"
 
 
 def test_no_write_comes_between_its_beginning_and_the_first_copy(

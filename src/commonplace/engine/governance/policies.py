@@ -13,7 +13,7 @@ from commonplace.engine.governance import learning, rules
 from commonplace.engine.governance.named_memories import named_ids, without_names
 from commonplace.engine.governance.rules import Operation, Proposal, Rule, Verdict, parse_rules
 from commonplace.engine.ledger import audit
-from commonplace.engine.transfer.migration_marks import refuse_half_filled
+from commonplace.engine.transfer.migration_marks import require_whole
 from commonplace.stores.base import Primary, Record, Transaction
 from commonplace.stores.graph import Triple
 from commonplace.wire.canonical import content_hash, new_salt
@@ -117,7 +117,7 @@ class Policies:
         """A migration brings rules last, and what was forgotten is there before it is forgotten: whoever had its target
         open while it was empty reads nothing of it until the end."""
         is_begun = await self._primary.sequence(tenant) > 0  # asked first: no migration begins in a store like that
-        await refuse_half_filled(self._primary, tenant)
+        await require_whole(self._primary)
         if is_begun:
             self._begun.add(tenant)
 

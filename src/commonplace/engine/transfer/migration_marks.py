@@ -89,12 +89,6 @@ def refuse_while_filled(tx: Transaction) -> None:
         raise _half_of_a_store()
 
 
-async def refuse_half_filled(store: Primary, tenant: str) -> None:
-    """As `refuse_while_filled`, before something is read there."""
-    if await store.record(tenant, MIGRATION, OWNER) is not None:
-        raise _half_of_a_store()
-
-
 def _half_of_a_store() -> UnusableStore:
     return UnusableStore(
         "this store holds a part of another one: a migration into it has not come to its end",
