@@ -92,7 +92,7 @@ async def test_what_is_changed_while_a_store_answers_is_shown_as_it_is_now_and_n
         found = await recall_while(h, lambda: h.engine.update(WHO, change), "where does Alice live", explain=True)
         assert [hit.memory.content for hit in found.hits] == ["Alice lives in Paris"]
         assert found.errors == {}
-        assert h.outbox.replicas.named("copy").altered == 0
+        assert not h.outbox.replicas.named("copy").altered
         assert found.explain["stores"]["copy"]["behind"] == (0 if reads_late else 1)
 
 
@@ -133,7 +133,7 @@ async def test_what_only_a_replica_named_and_changed_meanwhile_is_no_lie() -> No
 
         found = await recall_while(h, change, "where does Alice live")
         assert found.errors == {}
-        assert h.outbox.replicas.named("copy").altered == 0
+        assert not h.outbox.replicas.named("copy").altered
 
 
 @run

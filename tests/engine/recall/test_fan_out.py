@@ -215,6 +215,8 @@ async def test_nothing_is_invented_altered_or_shown_to_others() -> None:
             assert "stores resync rogue" in found.errors["rogue"]
             assert found.explain["stores"]["rogue"] == {"found": 7, "unknown": 6, "behind": 0, "altered": 1}
         assert (await h.engine.stores.list(WHO))[1]["altered"] == 3
+        theirs = await h.engine.stores.list(Principal(tenant="elsewhere", role="admin"))
+        assert theirs[1]["altered"] == 0, "as what waits, it is each tenant's own"
         assert (await ask(h, quorum=2)).hits == []  # whose text it has altered it has not found
         rogue.lies = [_candidate(mine, "Alice drinks tea")]
         assert len((await ask(h, quorum=2)).hits) == 1
@@ -319,7 +321,7 @@ async def test_an_older_text_that_waits_to_be_told_is_no_lie(most_read: int, mon
         assert found.hits[0].memory.content == "tea at five"
         assert found.errors == {}
         assert found.explain["stores"]["copy"]["behind"] == 1
-        assert h.outbox.replicas.named("copy").altered == 0
+        assert not h.outbox.replicas.named("copy").altered
 
 
 @pytest.mark.parametrize("hanging", [1, 2])

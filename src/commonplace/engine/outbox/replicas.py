@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ class Replica:
         self.breaker = CircuitBreaker(clock)
         # Of its own: a search that fails at each question would keep every erasure from being delivered.
         self.search_breaker = CircuitBreaker(clock)
-        self.altered = 0  # hits with a text that is not the primary's, since the process began
+        self.altered = Counter[str]()  # by tenant: hits with a text that is not the primary's, since the process began
         self.clock = clock
         self._store: Store | None = None
         self._opening: asyncio.Task[Store] | None = None

@@ -156,7 +156,8 @@ class Stores:
         return Reach(tenant, (agent,), (types,), now=self._core.clock())
 
     async def _of(self, who: Principal, replica: Replica) -> dict[str, Any]:
-        found = {"name": replica.name, "role": "replica", **replica.state(), "altered": replica.altered}
+        altered = sum(replica.altered[tenant] for tenant in await self._tenants(who))
+        found = {"name": replica.name, "role": "replica", **replica.state(), "altered": altered}
         found |= {"timeout": replica.timeout, "weight": replica.weight, **await self._lag(who, replica.name)}
         if advice := await resync_advice(self._core.primary, replica.name, writes=self._core.outbox.writes):
             why = found.get("last_error") or found.get("error")

@@ -300,7 +300,7 @@ async def _admit(
                 name,
                 name,
             )
-        replica.altered += altered
+        replica.altered[rows[known[0].memory.id].tenant] += altered
         out.errors[name] = (
             f"it has another text for {altered} of the memories it named, which were left out; "
             f"`commonplace stores resync {name}` puts it right"
