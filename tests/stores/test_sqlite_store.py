@@ -20,7 +20,7 @@ from commonplace.stores.sqlite import SqliteStore, schema, upkeep
 from commonplace.stores.sqlite.files import StoreFiles
 from commonplace.testing.subject import WHO, FakeClock, open_subject
 from commonplace.wire.canonical import mint_id
-from commonplace.wire.errors import Fault, Unavailable, UnusableStore
+from commonplace.wire.errors import Fault, OperatorActionRequired, Unavailable, UnusableStore
 from commonplace.wire.filters import Condition
 from commonplace.wire.record import Memory
 
@@ -42,6 +42,13 @@ def everything_in(folder: Path) -> dict[str, bytes]:
 
 
 # files that must not be opened
+
+
+@pytest.mark.parametrize("folder", ["there", "missing"])
+def test_a_name_that_is_too_long_is_said_whether_or_not_its_folder_is_there(folder: str, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    with pytest.raises(OperatorActionRequired, match="name too long"):
+        SqliteStore(tmp_path / folder / ("x" * 300))
 
 
 def refused(path: Path, sentence: str) -> None:

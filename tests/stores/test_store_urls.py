@@ -246,3 +246,9 @@ def test_a_port_that_is_one_is_taken(scheme: str, place: str) -> None:
     if "," in place and scheme not in DATABASE_SCHEMES:
         pytest.skip("several hosts are named of a database alone")
     assert plugins.opener(f"{scheme}://{place}")
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "sqlite-vec"])
+def test_of_a_user_without_a_home_folder_no_file_is_named(scheme: str) -> None:
+    with pytest.raises(ValidationError, match="there is no home folder of that user"):
+        database_file(f"{scheme}://~nobody-here/memories.db")

@@ -25,6 +25,7 @@ BAD = [
         for bad in ("connect_timeout=abc", "keepalives_idle=", "tcp_user_timeout=1.5", "sslmode=yes", "bogus=1")
     ),
     *(f"{scheme}://" for scheme in ("sqlite", "sqlite-vec")),
+    *(f"{scheme}://alice:geheim@\0" for scheme in ("sqlite", "sqlite-vec", "mem0", "cognee", *SERVERS, *DATABASES)),
 ]  # fmt: skip
 GOOD = [
     *(f"{scheme}://{place}" for scheme in SERVERS for place in ("h", "h:1", "h:65535/p", "[::1]:8420", "alice:pw@h")),

@@ -40,6 +40,11 @@ def require_urls(urls: Sequence[str]) -> None:
 def require_well_formed(url: str) -> None:
     """Nothing of it is quoted, because it may hold a password."""
     scheme, _, _ = url.partition("://")
+    if "\0" in url:
+        raise ValidationError(
+            f"the URL of the {scheme}:// store has the character 0, which no file and no server has in its name",
+            field="stores",
+        )
     if scheme in DATABASE_SCHEMES:
         from commonplace.stores.postgres.address import parse_address
 

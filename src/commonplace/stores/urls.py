@@ -243,7 +243,12 @@ def database_file(url: str) -> Path | None:
     if scheme not in FILE_SCHEMES or place in ("", ":memory:"):
         return None
     path = _unquote_path(place)
-    return (Path("/" + path.lstrip("/")) if path.startswith("/") else Path(path)).expanduser()
+    try:
+        return (Path("/" + path.lstrip("/")) if path.startswith("/") else Path(path)).expanduser()
+    except RuntimeError:
+        raise ValidationError(
+            f"cannot use {shown_url(url)}: there is no home folder of that user", field="store"
+        ) from None
 
 
 def require_place(url: str) -> None:

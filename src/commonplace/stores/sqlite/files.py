@@ -90,6 +90,8 @@ def connect(path: Path) -> apsw.Connection:
 
 def open_writable(files: StoreFiles) -> apsw.Connection:
     """The writer's connection, on a database that is ours, whole, and of the current schema."""
+    # First, because a name that is too long is seen only where its folder is there.
+    make_private_folder(files.database.parent, f". {_CHOOSE_ANOTHER}")
     try:
         is_folder = files.database.is_dir()
     except OSError as error:  # a folder above may not be entered, or a name is too long
@@ -97,7 +99,6 @@ def open_writable(files: StoreFiles) -> apsw.Connection:
         raise OperatorActionRequired(said) from error
     if is_folder:
         raise UnusableStore(f"{files.database} is a folder, and a store is a file; name one in it")
-    make_private_folder(files.database.parent, f". {_CHOOSE_ANOTHER}")
     with _opening:
         # Reading the bytes ends with closing a handle, which drops every lock this process has on the file: so never
         # while it is in use here. Whoever opened it first has looked.
