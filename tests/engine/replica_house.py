@@ -95,6 +95,25 @@ class Late(Flaky):
         await asyncio.shield(self.under_way[-1])
 
 
+class LateDeletions(Flaky):
+    """As `Late`, of what it is to delete."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(clock)
+        self.late = False
+        self.arrives = asyncio.Event()
+        self.under_way: list[asyncio.Task[int]] = []
+
+    async def delete(self, tenant: str, ids: Any) -> int:
+        async def work(late: bool) -> int:
+            if late:
+                await self.arrives.wait()
+            return await super(LateDeletions, self).delete(tenant, ids)
+
+        self.under_way.append(asyncio.create_task(work(self.late)))
+        return await asyncio.shield(self.under_way[-1])
+
+
 @dataclass
 class House:
     engine: Engine

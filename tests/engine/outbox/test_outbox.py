@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from jumping_loop import JumpingLoop, pass_seconds, standing_still
-from replica_house import AGENT, Flaky, House, Late, house, run
+from replica_house import AGENT, Flaky, House, Late, LateDeletions, house, run
 
 import commonplace.engine
 from commonplace.embedders.hashing import HashingEmbedder
@@ -727,6 +727,28 @@ async def _newer_state(h: House, copy: Late, id: str, newer: str) -> None:
     else:
         await h.engine.forget(WHO, Forget(AGENT, [id]))
     await h.outbox.join()
+
+
+@run
+async def test_a_deletion_that_arrives_late_does_not_take_away_what_was_brought_back() -> None:
+    clock = FakeClock()
+    copy = LateDeletions(clock)
+    async with house(clock=clock, stores=[copy], timeout=0.05) as h:
+        id = await h.remember("brought back")
+        await h.outbox.join()
+        copy.late = True
+        await h.engine.forget(WHO, Forget(AGENT, [id]))
+        await h.outbox.join()
+        copy.late = False
+        await h.engine.undo(WHO, [id])
+        await h.outbox.join()
+        copy.arrives.set()
+        await asyncio.gather(*copy.under_way)
+        assert await copy.contents() == set()
+        clock.advance(DOUBT_MS + 2_000)
+        await h.outbox.run_due()
+        assert await copy.contents() == {"brought back"}
+        assert await h.waiting() == {}
 
 
 def _owned(tx: Any, id: str, owner: str, until: int) -> Any:

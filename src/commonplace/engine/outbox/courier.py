@@ -43,6 +43,7 @@ class Courier:
         self._sending: frozenset[tuple[str, str]] = frozenset()  # taken out of what waits, and not settled yet
         self._sent: dict[tuple[str, str], int] = {}  # the last sequence of what was delivered lately
         self._doubtful: dict[tuple[str, str], int] = {}  # until when a write that was not confirmed may arrive
+        self._doubtful_deletions: dict[tuple[str, str], int] = {}  # the same of deletions
         self._task: asyncio.Task[None] | None = None
         self._operator_timeout: float | None = None  # seconds, while an operator waits
         self.fault: Unavailable | None = None  # the last within `operator_timeout`
@@ -126,8 +127,7 @@ class Courier:
             if not each.future.done():
                 each.future.set_result(failed.get(each.change.id))
         done = {each.change.id: each.change.order for each in group if each.change.id not in failed}
-        ids = [each.change.id for each in group]
-        doubt = {id: self._doubtful[tenant, id] for id in ids if (tenant, id) in self._doubtful}
+        doubt = {each.change.id: until for each in group if (until := self._doubt_of(tenant, each.change))}
         try:
             await self._settle(tenant, sent, done, failed, doubt)
         # The records are still there, and come up again when their lease is over.
@@ -212,8 +212,16 @@ class Courier:
     def _doubt(self, tenant: str, changes: Sequence[Change]) -> None:
         """The store may go on with what nobody waits for any more."""
         now = self.replica.clock()
-        self._doubtful = {key: until for key, until in self._doubtful.items() if is_ahead(until, now)}
-        self._doubtful |= {(tenant, change.id): now + DOUBT_MS for change in changes if change.entry is not None}
+        for held, is_deletion in ((self._doubtful, False), (self._doubtful_deletions, True)):
+            for key in [key for key, until in held.items() if not is_ahead(until, now)]:
+                del held[key]
+            held |= {(tenant, each.id): now + DOUBT_MS for each in changes if (each.entry is None) == is_deletion}
+
+    def _doubt_of(self, tenant: str, change: Change) -> int:
+        """Until when what was sent of it before may still arrive over it, or 0; no deletion undoes another."""
+        key = tenant, change.id
+        deletion = 0 if change.entry is None else self._doubtful_deletions.get(key, 0)
+        return max(self._doubtful.get(key, 0), deletion)
 
     def _in_doubt(self, tenant: str, changes: Sequence[Change]) -> dict[str, str]:
         """Deletions that an earlier write may overtake: done, and to be done again once it is too late for that."""
