@@ -376,10 +376,10 @@ def test_a_folder_is_answered_once(cli, shared_memories: None, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (("/nonexistent",), "there is no folder /nonexistent; make it first"),
+        (("/no-such-folder-here",), "there is no folder /no-such-folder-here; make it first"),
         ((__file__,), "is not a folder; give the folder"),
         ((".", "--interval", "0"), "--interval takes"),
-        ((".", "--data", "/nonexistent"), "there is no store in"),
+        ((".", "--data", "/no-such-folder-here"), "there is no store in"),
     ],
 )
 def test_a_folder_that_cannot_be_watched_is_said(cli, args: tuple[str, ...], says: str) -> None:
