@@ -70,6 +70,30 @@ def entry_of(id: str, tenant: str, agent: str, content: str) -> Entry:
     return Entry(Memory(id, tenant, agent, "semantic", content, created_at=1), None, b"")
 
 
+def test_what_two_processes_keep_in_two_archives_of_an_agent_is_erased_and_listed_by_either() -> None:
+    """Two that make it at the same time may each find its own alone."""
+    tenant, ids = f"tenant-{mint_id(1)[-12:]}", [mint_id(5) for _ in range(4)]
+
+    async def work() -> None:
+        one, two = (open_replica(letta_url(), FakeClock(), SETTINGS) for _ in range(2))
+        assert isinstance(one, LettaStore)
+        assert isinstance(two, LettaStore)
+        await one.put([entry_of(id, tenant, "a", "tea") for id in ids[:2]])
+        made = await two._client.call(
+            "POST", "/v1/archives/", {"name": two._archive_name(tenant, "a"), **two._embedding}
+        )
+        two._archives[tenant, "a"] = [str(made["id"])]
+        await two.put([entry_of(id, tenant, "a", "tea") for id in ids[2:]])
+        assert await one.delete_of(tenant, "a", [ids[0], ids[2]]) == 2
+        await one.put([entry_of(ids[3], tenant, "a", "tea, changed")])
+        for store in (one, two):
+            held = await scan_all(store, Reach(tenant, ("a",)))
+            assert sorted((m.id, m.content) for m in held) == sorted([(ids[1], "tea"), (ids[3], "tea, changed")])
+            await store.close()
+
+    asyncio.run(work())
+
+
 def test_names_with_slashes_are_not_those_of_another_tenant() -> None:
     name, id = f"acme-{mint_id(1)[-12:]}", mint_id(5)
 

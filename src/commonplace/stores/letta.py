@@ -55,7 +55,7 @@ class LettaStore:
         self._client = client
         self._prefix = prefix
         self._embedding = embedding
-        self._archives: dict[tuple[str, str], str] = {}
+        self._archives: dict[tuple[str, str], list[str]] = {}  # as they were last listed
         self._making = asyncio.Lock()
         # Of four passages that were made at once Letta 0.16.8 often never answered for one, and was no quicker.
         self._writing = asyncio.Lock()
@@ -66,8 +66,9 @@ class LettaStore:
             await self._put(memory)
 
     async def _put(self, memory: Memory) -> None:
-        archive = await self._archive(memory.tenant, memory.agent_id) or await self._make_archive(memory)
-        older = await self._copies(archive, memory.id)
+        archives = await self._archives_of(memory.tenant, memory.agent_id) or await self._make_archive(memory)
+        archive = archives[0]  # the same for everyone who knows all of them
+        older = [(each, passage) for each in archives for passage in await self._copies(each, memory.id)]
         passage = {
             "text": memory.content,
             "metadata": {_DOCUMENT: to_document(memory, without=_TEXT)},
@@ -76,10 +77,11 @@ class LettaStore:
         }
         async with self._writing:
             made = await self._client.call("POST", f"/v1/archives/{archive}/passages", passage)
-        for each in older:  # only now: there is always one that can be found
-            await self._delete(archive, each)
+        for holder, passage_there in older:  # only now: there is always one that can be found
+            await self._delete(holder, passage_there)
         if len(older) >= _PAGE:
-            await self._delete_copies(archive, memory.id, but=_text(made, "id"))
+            for each in archives:
+                await self._delete_copies(each, memory.id, but=_text(made, "id"))
 
     async def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
         raise Unavailable("letta has to be told whose memories are meant")
@@ -88,28 +90,29 @@ class LettaStore:
         raise Unavailable("letta has to be told whose memories are meant")
 
     async def get_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> list[Memory]:
-        archive = await self._archive(tenant, agent_id)
-        found = {m.id: m for m in map(self._memory, await self._named(archive, ids)) if m.tenant == tenant}
+        archives = await self._archives_of(tenant, agent_id)
+        named = [passage for archive in archives for passage in await self._named(archive, ids)]
+        found = {m.id: m for m in map(self._memory, named) if m.tenant == tenant}
         return [found[id] for id in ids if id in found]
 
     async def delete_of(self, tenant: str, agent_id: str, ids: Sequence[str]) -> int:
-        archive = await self._archive(tenant, agent_id)
-        if archive is None:
-            return 0
-        found = await self._named(archive, ids)
-        for passage in found:
-            await self._delete(archive, passage)
-        copies = Counter(self._memory(passage).id for passage in found)
-        for id, count in copies.items():
-            if count >= _PAGE:
-                await self._delete_copies(archive, id)
-        return len(copies)
+        gone = set[str]()
+        for archive in await self._archives_of(tenant, agent_id, anew=True):
+            found = await self._named(archive, ids)
+            for passage in found:
+                await self._delete(archive, passage)
+            copies = Counter(self._memory(passage).id for passage in found)
+            for id, count in copies.items():
+                if count >= _PAGE:
+                    await self._delete_copies(archive, id)
+            gone |= copies.keys()
+        return len(gone)
 
     async def search(self, search: Search) -> list[Candidate]:
         lists: list[list[Memory]] = []
         for agent in search.reach.agents:
-            if (archive := await self._archive(search.reach.tenant, agent)) is not None:
-                lists.append(await self._nearest(archive, search))
+            archives = await self._archives_of(search.reach.tenant, agent)
+            lists += [await self._nearest(archive, search) for archive in archives]
         # Letta gives no scores to compare, so each agent's best in turn: one after the other, the first agent's would
         # fill the cut.
         in_turn = [memory for row in zip_longest(*lists) for memory in row if memory is not None]
@@ -132,8 +135,7 @@ class LettaStore:
         return page_of(filter(reach.admits, held), limit, cursor, newest_first)
 
     async def copy_pages(self, tenant: str, agent_id: str) -> AsyncIterator[Sequence[Memory]]:
-        archive = await self._archive(tenant, agent_id)
-        if archive is not None:
+        for archive in await self._archives_of(tenant, agent_id, anew=True):
             async for page in self._pages(archive):
                 yield [self._memory(passage) for passage in page]
 
@@ -166,7 +168,8 @@ class LettaStore:
 
     async def _require_embeddings(self, listed: Sequence[str]) -> None:
         """By asking one archive: of those that are known the first that is still there, else one of the `listed`."""
-        for whose, archive in [*self._archives.items(), *((None, each) for each in listed)]:
+        known = [(whose, archive) for whose, archives in self._archives.items() for archive in archives]
+        for whose, archive in [*known, *((None, each) for each in listed)]:
             try:
                 await self._passages(archive, query="health", limit=1)
             except Unavailable as fault:
@@ -185,25 +188,26 @@ class LettaStore:
 
     # archives and passages
 
-    async def _archive(self, tenant: str, agent_id: str) -> str | None:
-        """The one for this agent, if there is one."""
-        if (tenant, agent_id) not in self._archives:
+    async def _archives_of(self, tenant: str, agent_id: str, *, anew: bool = False) -> list[str]:
+        """This agent's. There are two where two processes made one at once, of which each may write to its own until it
+        lists them `anew`: what is erased, or compared, is to be found in both."""
+        if anew or (tenant, agent_id) not in self._archives:
             query = urlencode({"name": self._archive_name(tenant, agent_id), "limit": 100})
             found = await self._client.exchange("GET", f"/v1/archives/?{query}")
-            ids = [_text(each, "id") for each in _listed(found)]
-            if not ids:
-                return None
-            self._archives[tenant, agent_id] = min(ids)  # of two that were made at once everyone takes the same
+            if not (ids := sorted(_text(each, "id") for each in _listed(found))):
+                self._archives.pop((tenant, agent_id), None)
+                return []
+            self._archives[tenant, agent_id] = ids
         return self._archives[tenant, agent_id]
 
-    async def _make_archive(self, memory: Memory) -> str:
+    async def _make_archive(self, memory: Memory) -> list[str]:
         async with self._making:
-            if (there := await self._archive(memory.tenant, memory.agent_id)) is None:
+            if not (there := await self._archives_of(memory.tenant, memory.agent_id)):
                 name = self._archive_name(memory.tenant, memory.agent_id)
                 made = await self._client.call("POST", "/v1/archives/", {"name": name, **self._embedding})
                 _text(made, "id")
-                there = await self._archive(memory.tenant, memory.agent_id)
-        if there is None:
+                there = await self._archives_of(memory.tenant, memory.agent_id)
+        if not there:
             raise Unavailable("letta did not make an archive")
         return there
 
@@ -211,10 +215,8 @@ class LettaStore:
         # Quoted: the agent eu/bot of acme is not the agent bot of acme/eu.
         return "/".join([self._prefix, *(quote(part, safe="", errors="surrogatepass") for part in (tenant, agent_id))])
 
-    async def _named(self, archive: str | None, ids: Sequence[str]) -> list[dict[str, Any]]:
+    async def _named(self, archive: str, ids: Sequence[str]) -> list[dict[str, Any]]:
         """Its copies of these memories, of which there may be more than one."""
-        if archive is None:
-            return []
         # Each by its time, however many there are: every group of an erasure would read the whole archive.
         return [passage for id in dict.fromkeys(ids) for passage in await self._copies(archive, id)]
 
