@@ -92,7 +92,7 @@ async def in_mem0(store: Any, memory: Memory, folder: Path) -> Record:
 
 
 async def in_letta(store: Any, memory: Memory, folder: Path) -> Record:
-    archive = str(await store._archive(memory.tenant, memory.agent_id))
+    (archive,) = await store._archives_of(memory.tenant, memory.agent_id)
     (passage,) = await store._copies(archive, memory.id)
     named = await store._client.call("GET", f"/v1/archives/{archive}")
     _, tenant, agent = named["name"].split("/")

@@ -62,6 +62,8 @@ class LettaStore:
 
     async def put(self, entries: Sequence[Entry]) -> None:
         last = {entry.memory.id: entry.memory for entry in entries}
+        for tenant, agent in dict.fromkeys((memory.tenant, memory.agent_id) for memory in last.values()):
+            await self._archives_of(tenant, agent, anew=True)
         for memory in last.values():
             await self._put(memory)
 
@@ -189,8 +191,8 @@ class LettaStore:
     # archives and passages
 
     async def _archives_of(self, tenant: str, agent_id: str, *, anew: bool = False) -> list[str]:
-        """This agent's. There are two where two processes made one at once, of which each may write to its own until it
-        lists them `anew`: what is erased, or compared, is to be found in both."""
+        """This agent's. There are two where two processes made one at once: whoever writes, erases or compares lists
+        them `anew`, or a copy in the other would stay as it is."""
         if anew or (tenant, agent_id) not in self._archives:
             query = urlencode({"name": self._archive_name(tenant, agent_id), "limit": 100})
             found = await self._client.exchange("GET", f"/v1/archives/?{query}")
