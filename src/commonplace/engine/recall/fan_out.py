@@ -20,7 +20,7 @@ from commonplace.engine.core import Core
 from commonplace.engine.outbox.answers import read_candidates
 from commonplace.engine.outbox.replicas import Replica, StoreSkipped, StoreTimeout
 from commonplace.engine.recall.fusion import OVERFETCH, RRF_K, RankedList
-from commonplace.engine.recall.replication_lag import WaitingIds, is_untold, is_waiting, waiting_ids
+from commonplace.engine.recall.replication_lag import ReplicationLag, is_untold, is_waiting, read_lag
 from commonplace.stores.base import Candidate, Reach, Search, Store
 from commonplace.stores.documents import OUR_TENANT, on_copied_fields
 from commonplace.wire.errors import Unavailable
@@ -60,7 +60,7 @@ class FanOut:
     asked: list[str] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
-    waiting: dict[str, WaitingIds] = field(default_factory=dict)  # what each had not been told when it was asked
+    lags: dict[str, ReplicationLag] = field(default_factory=dict)
     counts: dict[str, dict[str, int]] = field(default_factory=dict)  # for explain
 
 
@@ -130,7 +130,7 @@ def _raw(candidate: Candidate, place: int) -> float:
 Answers = Mapping[str, list[Candidate] | Unavailable | str]
 
 
-async def ask_replicas(core: Core, search: Search, k: int) -> tuple[Answers, dict[str, WaitingIds]]:
+async def ask_replicas(core: Core, search: Search, k: int) -> tuple[Answers, dict[str, ReplicationLag]]:
     """The answers, and of each store that found something what it had not been told when it was asked."""
     # A copy knows nothing of some fields: what is asked of those the primary asks again of whatever is named.
     reach = replace(search.reach, where=on_copied_fields(search.reach.where))
@@ -145,7 +145,7 @@ async def ask_replicas(core: Core, search: Search, k: int) -> tuple[Answers, dic
         else:
             asked.append(replica)
 
-    waiting = {replica.name: WaitingIds(all=False) for replica in asked}
+    lags = {replica.name: ReplicationLag(all=False) for replica in asked}
     failed = _failed.get()
     failed = {} if failed is None else failed
 
@@ -153,7 +153,7 @@ async def ask_replicas(core: Core, search: Search, k: int) -> tuple[Answers, dic
         if replica.name in failed:
             return failed[replica.name]
         if not replica.is_search_paused:
-            waiting[replica.name] = await waiting_ids(core, search.reach.tenant, replica)
+            lags[replica.name] = await read_lag(core, search.reach.tenant, replica)
         try:
             is_wide = len(wanted.reach.agents) > _FEW_AGENTS
             if is_wide and not replica.is_search_paused and replica.search_breaker.try_call():
@@ -164,7 +164,7 @@ async def ask_replicas(core: Core, search: Search, k: int) -> tuple[Answers, dic
             return fault
 
     answers = await asyncio.gather(*(ask(replica) for replica in asked))
-    return found | {replica.name: answer for replica, answer in zip(asked, answers, strict=True)}, waiting
+    return found | {replica.name: answer for replica, answer in zip(asked, answers, strict=True)}, lags
 
 
 async def _search(store: Store, wanted: Search) -> list[Candidate]:
@@ -193,11 +193,11 @@ async def _ask_widely(replica: Replica, wanted: Search) -> list[Candidate]:
 
 
 async def resolve(
-    core: Core, search: Search, answers: Answers, waiting: dict[str, WaitingIds], own: Sequence[Candidate], k: int
+    core: Core, search: Search, answers: Answers, lags: dict[str, ReplicationLag], own: Sequence[Candidate], k: int
 ) -> tuple[list[Candidate], FanOut]:
     """The primary's candidates as they are now, and the answers by its rows: lists of ids that are really there, in
     reach, and say what the row says."""
-    out = FanOut(waiting=waiting)
+    out = FanOut(lags=lags)
     asked_at = search.reach.now or 0
     before = {candidate.memory.id: candidate.memory.content for candidate in own}
     changed: list[str] = []
@@ -284,8 +284,8 @@ async def _admit(
             if (
                 before.get(row.id) == text
                 or await _said_since(core, row, text, asked_at)
-                or await is_waiting(core, name, out.waiting[name], row)
-                or await is_untold(core, out.waiting[name], row, text)
+                or await is_waiting(core, name, out.lags[name], row)
+                or await is_untold(core, out.lags[name], row, text)
             ):
                 behind += 1
             else:

@@ -152,7 +152,7 @@ async def _missing(
         assert replica is not None
         unnamed = best.difference(id for id, _ in listed)
         memories = [memory for memory in ranked if memory.id in unnamed]
-        found[name] = await lacking(core, replica, beside.waiting[name], memories, asked_at)
+        found[name] = await lacking(core, replica, beside.lags[name], memories, asked_at)
     return found
 
 
