@@ -9,7 +9,7 @@ from replica_house import AGENT, Flaky, House, house, run
 
 from commonplace.dialects.memorywire import Memorywire
 from commonplace.engine import Draft, Forget, Query
-from commonplace.engine.outbox.resync_notices import LEFT_OUT, STORE_NAME, STORES, WITHHELD, resync_advice
+from commonplace.engine.outbox.resync_notices import LEFT_OUT, STORE_NAME, UNATTACHED, WITHHELD, resync_advice
 from commonplace.engine.outbox.shown_problems import shown_problem
 from commonplace.engine.types import SYSTEM
 from commonplace.stores.base import Record
@@ -65,14 +65,16 @@ def test_operators_get_the_sentence_and_others_the_kind(sentence: str) -> None:
     assert shown_problem(Principal("Dan", "local", "admin", ("his",)), sentence) == SAID[sentence]
 
 
-@pytest.mark.parametrize("notice", ["discarded", "waited_for_another", "incomplete", "begun_anew", STORES, WITHHELD])
+@pytest.mark.parametrize(
+    "notice", ["discarded", "waited_for_another", "incomplete", "begun_anew", UNATTACHED, WITHHELD]
+)
 @run
 async def test_that_a_store_is_to_be_resynced_is_no_secret(notice: str) -> None:
     async with house() as h:
         held = Record(STORE_NAME, "copy", {"incomplete": notice} if notice == "begun_anew" else {notice: True})
         tenant, record = (
             ("local", Record(LEFT_OUT, notice, {"copy": {"since": 1}}))
-            if notice in (STORES, WITHHELD)
+            if notice in (UNATTACHED, WITHHELD)
             else (SYSTEM, held)
         )
         await h.primary.transact(tenant, lambda tx: tx.put_record(record))

@@ -23,7 +23,7 @@ BEGUN_ANEW = "begun_anew"  # what `INCOMPLETE` says of one that had been attache
 #: The two in each tenant that name stores which were not told a change there: the process that made it did not have
 #: them, or had them and was to keep what is written from them. One for all of them, because it is looked at with each
 #: change, and there may be many that are attached no more.
-LEFT_OUT, STORES, WITHHELD = "left_out", "stores", "withheld"
+LEFT_OUT, UNATTACHED, WITHHELD = "left_out", "stores", "withheld"
 _SINCE, _RESYNC = "since", "resync"  # when first; and the resync that has begun since then
 
 
@@ -54,7 +54,7 @@ async def resync_advice(primary: Primary, name: str, *, writes: bool = True) -> 
         said.append(f"never resynced: memories from before it was attached are not there; run {resync}")
     if writes and await left_out_in(primary, name, (WITHHELD,)):
         said.append(f'what was written under write = "primary_only" is not there; run {resync}')
-    if await left_out_in(primary, name, (STORES,)):
+    if await left_out_in(primary, name, (UNATTACHED,)):
         said.append(
             "something was changed by a process that did not have it, such as a command without --store: it may lack "
             f"memories, and have copies of what was erased; run {resync}"
@@ -84,7 +84,7 @@ async def begin_resync(primary: Primary, name: str) -> str:
     token = uuid.uuid4().hex
 
     def work(tx: Transaction) -> None:
-        for which in (STORES, WITHHELD):
+        for which in (UNATTACHED, WITHHELD):
             held = _left_out(tx, which)
             if name in held:
                 _keep_left_out(tx, held | {name: {**held[name], _RESYNC: token}}, which)
@@ -98,13 +98,13 @@ async def clear_resync_notices(primary: Primary, name: str, token: str, *, equal
     """The resync of this token has come to its end, and so what it did not take waits; where both are equal the rest is
     seen to."""
 
-    def include(tx: Transaction) -> None:
-        for which in (STORES, WITHHELD):
+    def drop_left_out(tx: Transaction) -> None:
+        for which in (UNATTACHED, WITHHELD):
             held = _left_out(tx, which)
             if held.get(name, {}).get(_RESYNC) == token:
                 _keep_left_out(tx, {other: left_out for other, left_out in held.items() if other != name}, which)
 
-    def work(tx: Transaction) -> None:
+    def drop_notices(tx: Transaction) -> None:
         record = tx.record(STORE_NAME, name)
         gone = {INCOMPLETE} | (UNTIL_EQUAL if equal else frozenset())
         if record is not None and not gone.isdisjoint(record.value):
@@ -112,11 +112,11 @@ async def clear_resync_notices(primary: Primary, name: str, token: str, *, equal
             tx.put_record(Record(STORE_NAME, name, value))
 
     for tenant in await left_out_in(primary, name):
-        await primary.transact(tenant, include)
-    await primary.transact(SYSTEM, work)
+        await primary.transact(tenant, drop_left_out)
+    await primary.transact(SYSTEM, drop_notices)
 
 
-def note_left_out(tx: Transaction, names: Sequence[str], which: str = STORES) -> None:
+def note_left_out(tx: Transaction, names: Sequence[str], which: str = UNATTACHED) -> None:
     """In the transaction of a change that these stores are not told: whoever is killed after it leaves word of both.
     Anew where a resync has begun since: it may have read already what is changed now."""
     held = _left_out(tx, which) if names else {}
@@ -127,7 +127,7 @@ def note_left_out(tx: Transaction, names: Sequence[str], which: str = STORES) ->
 
 
 def rename_left_out(tx: Transaction, old: str, new: str) -> None:
-    for which in (STORES, WITHHELD):
+    for which in (UNATTACHED, WITHHELD):
         held = _left_out(tx, which)
         if (left_out := held.pop(old, None)) is not None:
             since = min(left_out[_SINCE], held.get(new, left_out)[_SINCE])
@@ -135,14 +135,14 @@ def rename_left_out(tx: Transaction, old: str, new: str) -> None:
 
 
 async def left_out_since(
-    primary: Primary, tenant: str, name: str, which: Sequence[str] = (STORES, WITHHELD)
+    primary: Primary, tenant: str, name: str, which: Sequence[str] = (UNATTACHED, WITHHELD)
 ) -> int | None:
     """When something was changed there first of which it was not told, if anything was since it was last made equal."""
     records = [record for record in await primary.records(tenant, LEFT_OUT) if record.key in which]
     return min((int(record.value[name][_SINCE]) for record in records if name in record.value), default=None)
 
 
-async def left_out_in(primary: Primary, name: str, which: Sequence[str] = (STORES, WITHHELD)) -> list[str]:
+async def left_out_in(primary: Primary, name: str, which: Sequence[str] = (UNATTACHED, WITHHELD)) -> list[str]:
     """The tenants in which something was changed that this store was not told."""
     return [each for each in await primary.tenants() if await left_out_since(primary, each, name, which) is not None]
 

@@ -19,7 +19,7 @@ from commonplace.engine.outbox.resync_notices import (
     BEGUN_ANEW,
     INCOMPLETE,
     STORE_NAME,
-    STORES,
+    UNATTACHED,
     UNTIL_EQUAL,
     WAITED_FOR_ANOTHER,
     left_out_in,
@@ -238,7 +238,7 @@ async def _waits(primary: Primary, name: str) -> bool:
     for tenant in await primary.tenants():
         if await primary.records(tenant, kind_of(name)):
             return True
-    return bool(await left_out_in(primary, name, (STORES,)))
+    return bool(await left_out_in(primary, name, (UNATTACHED,)))
 
 
 async def known_names(primary: Primary) -> list[str]:
