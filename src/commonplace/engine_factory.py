@@ -175,11 +175,11 @@ def store_address(url: StoreUrl) -> str:
 
 def wanted_name(url: StoreUrl, folder: Path) -> WantedName:
     former = store_key(url.url) if database_file(url.url) is not None else ""
-    return WantedName(store_address(url), _kind(url), url.name, former, _is_begun(url.url, folder))
+    return WantedName(store_address(url), _kind(url), url.name, former, _is_created_on_open(url.url, folder))
 
 
-def _is_begun(url: str, folder: Path) -> bool:
-    """Whether opening a store begins the file or the folder that it keeps everything in: none is there, and can be."""
+def _is_created_on_open(url: str, folder: Path) -> bool:
+    """Whether opening a store makes the file or the folder that it keeps everything in: none is there, and can be."""
     try:
         if (place := database_file(url)) is not None:
             is_there = place.exists()

@@ -99,7 +99,7 @@ class Core:
         self.fill_vectors: Callable[[], None] = lambda: None  # told when such entries are in the store
         self.recall_priority = RecallPriority()
         self.writing = 0  # units of work handed to the store and not answered yet
-        self._begun = set[str]()  # tenants in which something was done, so that no migration takes their place any more
+        self._used_tenants = set[str]()  # in which something was done, so that no migration takes their place any more
         self.note: str | None = "no embedder is configured: recall is by keywords only"
 
     async def use_embedder(self, embedder: Embedder | None) -> None:
@@ -309,26 +309,26 @@ class Core:
     async def transact(self, tenant: str, work: Callable[[Transaction], T]) -> T:
         self.writing += 1
         try:
-            if tenant not in self._begun:
-                return await self._begin(tenant, work)
+            if tenant not in self._used_tenants:
+                return await self._transact_unused(tenant, work)
             return await self._transact(tenant, work)
         finally:
             self.writing -= 1
 
-    async def _begin(self, tenant: str, work: Callable[[Transaction], T]) -> T:
+    async def _transact_unused(self, tenant: str, work: Callable[[Transaction], T]) -> T:
         """Nothing was done there yet when it was opened, so it may be the target of a migration by now: that takes away
         what it did not write itself, also in a tenant that it has ended with, until it has ended with all of them."""
         await require_whole(self.primary)
 
         @wraps(work)
-        def begin(tx: Transaction) -> tuple[T, bool]:
+        def guarded(tx: Transaction) -> tuple[T, bool]:
             refuse_while_filled(tx)
             result = work(tx)
             return result, tx.seq > 0 or tx.audit_head()[0] > 0
 
-        result, is_begun = await self._transact(tenant, begin)
-        if is_begun:
-            self._begun.add(tenant)
+        result, is_used = await self._transact(tenant, guarded)
+        if is_used:
+            self._used_tenants.add(tenant)
         return result
 
     async def _transact(self, tenant: str, work: Callable[[Transaction], T]) -> T:

@@ -279,7 +279,7 @@ async def test_a_copy_whose_file_is_gone_is_begun_anew_and_said_to_lack_what_it_
 
 
 @pytest.mark.parametrize(
-    ("url", "begins"),
+    ("url", "created"),
     [
         ("sqlite://{0}/new.db", True),
         ("sqlite-vec://{0}/not/there/new.db", True),
@@ -296,13 +296,13 @@ async def test_a_copy_whose_file_is_gone_is_begun_anew_and_said_to_lack_what_it_
         ("memorywire+http://127.0.0.1:9", False),
     ],
 )
-def test_what_is_not_there_is_begun_by_opening_it(tmp_path: Path, url: str, begins: bool) -> None:
+def test_what_is_not_there_is_created_by_opening_it(tmp_path: Path, url: str, created: bool) -> None:
     (tmp_path / "file").write_text("SQLite")
     for folder in ("empty", "full", "mem0/full"):
         (tmp_path / folder).mkdir(parents=True)
     for folder in ("full", "mem0/full"):
         (tmp_path / folder / "meta.json").write_text("{}")
-    assert wanted_name(parse_store_url(url.format(tmp_path)), tmp_path).begins is begins
+    assert wanted_name(parse_store_url(url.format(tmp_path)), tmp_path).is_created_on_open is created
 
 
 @pytest.mark.parametrize("after", ["b/b.db", "b/b.db?name=spare"])

@@ -91,7 +91,7 @@ class Policies:
         self._transact = transact
         self.configured = configured_rules(configured)
         self._compiled: dict[str, _CompiledRules] = {}
-        self._begun = set[str]()  # tenants that are no target of a migration, and cannot become one
+        self._used_tenants = set[str]()  # that are no target of a migration, and cannot become one
         self._learn_after = learn_after
 
     async def in_force(self, tenant: str) -> tuple[Rule, ...]:
@@ -100,8 +100,8 @@ class Policies:
 
     async def own(self, tenant: str) -> tuple[Rule, ...]:
         """At once as this process has made them; another's are noticed within `REFRESH_SECONDS`."""
-        if tenant not in self._begun:
-            await self._require_rules(tenant)
+        if tenant not in self._used_tenants:
+            await self._require_whole(tenant)
         known, now = self._compiled.get(tenant), time.monotonic()
         if known is not None and now - known.read_at < REFRESH_SECONDS:
             return known.rules
@@ -113,13 +113,13 @@ class Policies:
         self._compiled[tenant] = known
         return known.rules
 
-    async def _require_rules(self, tenant: str) -> None:
+    async def _require_whole(self, tenant: str) -> None:
         """A migration brings rules last, and what was forgotten is there before it is forgotten: whoever had its target
         open while it was empty reads nothing of it until the end."""
-        is_begun = await self._primary.sequence(tenant) > 0  # asked first: no migration begins in a store like that
+        is_used = await self._primary.sequence(tenant) > 0  # asked first: no migration begins in a store like that
         await require_whole(self._primary)
-        if is_begun:
-            self._begun.add(tenant)
+        if is_used:
+            self._used_tenants.add(tenant)
 
     async def replace_own(self, who: Principal, documents: Sequence[Mapping[str, Any]]) -> tuple[Rule, ...]:
         """Make these the tenant's own rules, all of them."""

@@ -41,7 +41,7 @@ class WantedName:
     kind: str  # from which a name is made
     given: str | None = None  # by the operator
     former: str = ""  # the hash that earlier versions remembered of the same address
-    begins: bool = False  # its file or folder is not there, and is begun when the store is opened
+    is_created_on_open: bool = False  # its file or folder is not there yet
 
 
 def unused_name(name: str, names: AbstractSet[str]) -> str:
@@ -106,7 +106,9 @@ async def assign_names(primary: Primary, wanted: Sequence[WantedName], clock: Cl
         names = choose_names(wanted, primary.name, known, waiting)
     former = former_names(wanted, names, known)
     addresses = {*known.values()}
-    begun_anew = {name for name, each in zip(names, wanted, strict=True) if each.begins and each.address in addresses}
+    begun_anew = {
+        name for name, each in zip(names, wanted, strict=True) if each.is_created_on_open and each.address in addresses
+    }
     is_filled = not is_known and await _has_memories(primary)
 
     def remember(tx: Transaction) -> str | None:
