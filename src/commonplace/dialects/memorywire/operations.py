@@ -81,7 +81,6 @@ class Memorywire(GovernanceOperations, GraphOperations):
             try:
                 outcomes.append(parse(RememberRequest, item))
             except ValidationError as fault:
-                self._engine.redactor.redact_fault(fault, self._who)
                 outcomes.append(fault)
         requests = [outcome for outcome in outcomes if isinstance(outcome, RememberRequest)]
         answers = iter(await self.remember_many(requests) if requests or not items else ())
