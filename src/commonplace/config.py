@@ -230,7 +230,8 @@ def load(*, data: str | Path | None = None, **flags: Any) -> Config:
     given = {k: v for k, v in flags.items() if v is not None}
     settings: dict[str, Any] = file | variables | given
     settings["stores"], is_used = _selected_stores(folder, bool(data), given, variables, file)
-    settings["uses_store_variables"], settings["notes"] = is_used, () if is_used else (_unused(folder, variables),)
+    settings["uses_store_variables"] = is_used
+    settings["notes"] = () if is_used else (_unused_variable_note(folder, variables),)
     settings.pop("store", None)
     for name in _DEFAULTS.keys() & settings.keys():
         try:
@@ -263,7 +264,7 @@ def _selected_stores(
     return select_stores(folder, _embedded(folder), is_named=is_named, **named)
 
 
-def _unused(folder: Path, variables: dict[str, Any]) -> str:
+def _unused_variable_note(folder: Path, variables: dict[str, Any]) -> str:
     variable = "COMMONPLACE_STORES" if variables.get("stores") else "COMMONPLACE_STORE"
     return (
         f"{variable} is not used: {folder} was named as the data folder, and so its own store is meant; "

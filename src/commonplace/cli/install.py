@@ -18,7 +18,7 @@ from commonplace.cli import MISTAKE
 from commonplace.cli.support import client_settings, clients, hooks
 from commonplace.cli.support.clients import CLIENTS
 from commonplace.cli.support.command import Answer, Commands, Session, option
-from commonplace.cli.support.mcp_arguments import TOOL_SETS, McpArguments, client_variables, unwritten_variables
+from commonplace.cli.support.mcp_arguments import TOOL_SETS, McpArguments, client_variables, unwritten_variable_notes
 from commonplace.cli.support.output import line, note, raw
 from commonplace.cli.support.tables import Table
 from commonplace.stores.urls import holds_secret
@@ -109,7 +109,7 @@ def install(
 
 
 def _note_unwritten(data: str | None) -> None:
-    for text in unwritten_variables(data):
+    for text in unwritten_variable_notes(data):
         note(text)
 
 

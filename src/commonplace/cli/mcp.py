@@ -8,7 +8,13 @@ from __future__ import annotations
 from typing import Annotated
 
 from commonplace.cli.support.command import Agent, Commands, Data, option
-from commonplace.cli.support.mcp_arguments import TOOL_SETS, McpArguments, client_variables, start, unwritten_variables
+from commonplace.cli.support.mcp_arguments import (
+    TOOL_SETS,
+    McpArguments,
+    client_variables,
+    start,
+    unwritten_variable_notes,
+)
 from commonplace.cli.support.output import emit, note
 
 commands = Commands()
@@ -44,7 +50,7 @@ def mcp(
         start(arguments)
         return
     arguments.check()
-    for text in unwritten_variables(arguments.data):
+    for text in unwritten_variable_notes(arguments.data):
         note(text)
     env = dict(client_variables(data=arguments.data))
     server = {"command": "commonplace", "args": arguments.for_client().words()} | ({"env": env} if env else {})

@@ -195,7 +195,7 @@ def _lost(found: Document) -> str:
 
 
 def _server_to_ask(run: Session) -> RunningServer | None:
-    """Where none is named, the store that the server was given is meant; else one that has the store that is."""
+    """The one on the data directory, unless a setting names another first store than it has."""
     from commonplace import config
 
     server, named = _server(run), config.load(data=run.data)

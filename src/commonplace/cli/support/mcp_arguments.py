@@ -75,7 +75,7 @@ def ignores_store_variables(data: str) -> bool:
     return not config.load(data=data).uses_store_variables
 
 
-def unwritten_variables(data: str | None) -> list[str]:
+def unwritten_variable_notes(data: str | None) -> list[str]:
     """A sentence for each that names stores and that a client is not told, because of this folder."""
     names = store_variables() if data and ignores_store_variables(data) else []
     return [f"{name} is not written: --data names a folder, whose own store is meant" for name in names]
