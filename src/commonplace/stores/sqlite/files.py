@@ -22,6 +22,9 @@ _MAGIC = b"SQLite format 3\x00"
 _CHECKED_WHOLE = 16 << 20  # files up to this size are checked page by page at open; it takes milliseconds
 BUSY_TIMEOUT_MS = 10_000
 MIGRATION_SECONDS = 600  # that one process waits while another brings a large store up to date
+#: It may be the data folder's own store, or one that a URL names, such as a copy. What is said further follows a
+#: semicolon, so there is no full stop.
+_CHOOSE_ANOTHER = "Choose another with --data or COMMONPLACE_DATA, or in the URL of the store"
 _PUT_IT_BACK = "and nothing is written to it; stop, put back the right one and start again"
 
 #: The files that this process has open for writing, by device and inode.
@@ -68,10 +71,6 @@ class StoreFiles:
     def before_migration(self) -> list[Path]:
         """Copies of what was before a migration or a restore, and what is left of one that broke off."""
         return sorted(self.backups.glob("before-*.db*")) if self.backups.is_dir() else []
-
-
-#: The data folder's own store, or one that a URL names, such as a copy. What is said further follows a semicolon.
-_CHOOSE_ANOTHER = "Choose another with --data or COMMONPLACE_DATA, or in the URL of the store"
 
 
 def connect(path: Path) -> apsw.Connection:
