@@ -49,7 +49,7 @@ class Courier:
         self.fault: Unavailable | None = None  # the last within `operator_timeout`
         self.group_size = GROUP  # as many as it lately took within its timeout
         self._full_groups = 0  # of that size, which it took since the last that it did not
-        self.operator = asyncio.Lock()  # one at a time: the timeout and the fault are of one
+        self.operator_lock = asyncio.Lock()  # one at a time: the timeout and the fault are of one
 
     def __len__(self) -> int:
         return len(self._waiting)

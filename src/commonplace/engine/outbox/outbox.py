@@ -270,7 +270,7 @@ class Outbox:
                 deliveries.record_change(tx, replica.name, change, self._owner, tx.now, lease, take_over=True)
 
         courier = self._couriers[replica.name]
-        async with courier.operator:
+        async with courier.operator_lock:
             await self._core.primary.transact(tenant, work)
             if delete_first:
                 await replica.attempt(lambda store: delete_copies(store, tenant, owners), seconds=seconds)

@@ -102,7 +102,7 @@ def shown_problems(who: Principal | None, problems: Mapping[str, str]) -> dict[s
     return {store: shown_problem(who, why) for store, why in problems.items()}
 
 
-def shown_failing(who: Principal | None, sentences: Iterable[str]) -> list[str]:
+def shown_sentences(who: Principal | None, sentences: Iterable[str]) -> list[str]:
     return [shown_problem(who, sentence) for sentence in sentences]
 
 

@@ -14,7 +14,7 @@ from commonplace.engine.outbox.discard import discard
 from commonplace.engine.outbox.replicas import Replica
 from commonplace.engine.outbox.resync import TIMEOUT_SECONDS, Resync
 from commonplace.engine.outbox.resync_notices import begin_resync, clear_resync_notices, resync_advice
-from commonplace.engine.outbox.shown_problems import shown_failing, shown_stores
+from commonplace.engine.outbox.shown_problems import shown_sentences, shown_stores
 from commonplace.stores.base import Reach, Store
 from commonplace.stores.optional import AgentListing, Finding, Progress, RecordKinds, TenantListing
 from commonplace.wire.errors import Conflict, NotFound, Unavailable
@@ -51,7 +51,7 @@ class Stores:
             if (state := replica.state())["status"] != "ok":
                 how = "takes what is written, but" if replica.fails_searches_alone else "does not answer:"
                 said.append(f"the store {replica.name} {how} {state.get('error', 'it is still starting')}")
-        return shown_failing(who, said)
+        return shown_sentences(who, said)
 
     async def examine(self) -> Sequence[Finding]:
         """For each replica whether it answers, and whether something waits for it that it did not take."""
