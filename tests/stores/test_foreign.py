@@ -19,7 +19,8 @@ from commonplace.engine_factory import attachments
 from commonplace.sdk import Memory as OtherMemory
 from commonplace.stores.base import Entry, Reach, Search, StoreSettings
 from commonplace.stores.documents import on_copied_fields
-from commonplace.stores.foreign import ForeignStore, listing_of, to_metadata
+from commonplace.stores.foreign import ForeignStore, listing_of
+from commonplace.stores.foreign_copies import to_metadata
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock
 from commonplace.wire.errors import Unavailable

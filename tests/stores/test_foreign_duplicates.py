@@ -9,7 +9,7 @@ import pytest
 from memory_pair import AGENT, pair
 from replica_house import run
 
-from commonplace.stores.foreign import to_metadata
+from commonplace.stores.foreign_copies import to_metadata
 from commonplace.stores.mixins import page_of
 from commonplace.testing.subject import WHO
 from commonplace.wire.record import Memory

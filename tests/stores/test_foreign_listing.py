@@ -19,7 +19,8 @@ from commonplace.engine.outbox import resync
 from commonplace.sdk import Memory as OtherMemory
 from commonplace.stores import cursors, foreign, mixins
 from commonplace.stores.base import Entry, Page, Reach
-from commonplace.stores.foreign import ForeignStore, ListPage, filter_of, to_metadata
+from commonplace.stores.foreign import ForeignStore, ListPage
+from commonplace.stores.foreign_copies import filter_of, to_metadata
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock
 from commonplace.wire.errors import Unavailable

@@ -14,7 +14,8 @@ from commonplace.dialects.memorywire import Memorywire
 from commonplace.embedders.hashing import HashingEmbedder
 from commonplace.engine import Draft, Engine, Query
 from commonplace.stores.documents import UnreadableCopy, to_copy
-from commonplace.stores.foreign import ForeignStore, to_metadata
+from commonplace.stores.foreign import ForeignStore
+from commonplace.stores.foreign_copies import to_metadata
 from commonplace.stores.memory import InMemory
 from commonplace.testing.subject import WHO, FakeClock
 from commonplace.wire.models import RecallHit

@@ -19,7 +19,7 @@ from commonplace.engine import Forget, Query, Update
 from commonplace.plugins import open_replica
 from commonplace.stores.base import Entry, Reach, Search, StoreSettings
 from commonplace.stores.documents import to_document
-from commonplace.stores.foreign import to_metadata
+from commonplace.stores.foreign_copies import to_metadata
 from commonplace.stores.letta import instant_of
 from commonplace.stores.optional import AgentListing, CopyListing, PerAgentStore
 from commonplace.testing.subject import WHO, FakeClock

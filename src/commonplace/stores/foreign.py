@@ -12,24 +12,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
-from uuid import NAMESPACE_URL, uuid5
 
 from commonplace.stores.base import CAPABILITIES, Candidate, Entry, Page, Reach, Search
 from commonplace.stores.cursors import PageProgress
-from commonplace.stores.documents import (
-    OUR_FIELDS,
-    OUR_ID,
-    OUR_TENANT,
-    DamagedCopy,
-    UnreadableCopy,
-    is_id,
-    on_copied_fields,
-    to_document,
-    to_memory,
+from commonplace.stores.documents import OUR_FIELDS, OUR_ID, OUR_TENANT, DamagedCopy, UnreadableCopy, on_copied_fields
+from commonplace.stores.foreign_copies import (
+    filter_of,
+    idempotency_keys,
+    is_copy,
+    listed_hit,
+    memory_of,
+    our_id,
+    remember_request,
 )
 from commonplace.stores.mixins import page_of
 from commonplace.wire.errors import Conflict, Fault, NotFound, Unavailable
-from commonplace.wire.filters import LIST_COLUMNS, MAX_CONDITIONS, Condition
 from commonplace.wire.memory_store import MemoryStore
 from commonplace.wire.models import (
     ForgetRequest,
@@ -38,7 +35,6 @@ from commonplace.wire.models import (
     RecallHit,
     RecallRequest,
     RecallResponse,
-    RememberRequest,
     RememberResponse,
 )
 from commonplace.wire.record import Memory
@@ -49,9 +45,7 @@ _MOST = 1000  # results of one recall, or of one page
 _MOST_LISTED = 5_000_000  # copies of one agent: of each a resync keeps an id and a hash
 _IDS_AT_ONCE = 50  # they may travel in a URL
 _NOT_FOUND = 404
-_KEYS = 4  # a copy that was erased there so often is written without one
 _FIRST, _LAST = 0, 1 << 48  # of the first twelve digits of an id: the millisecond it was minted in
-_ELSEWHERE = frozenset({"content", "metadata"})
 _USEFUL = CAPABILITIES - {"graph", "governance", "recall_tracking"}
 
 
@@ -99,7 +93,7 @@ class ForeignStore:
         """Whether it has a copy now, and not only one that waits for approval there."""
         there = await self._find(memory.tenant, memory.agent_id, [memory.id])
         # An attempt that could not take away the older ones has left it.
-        kept = next((hit.id for hit in there if _is_copy(hit, memory)), None)
+        kept = next((hit.id for hit in there if is_copy(hit, memory)), None)
         if kept is None:
             # Each time: at one address there may be another server by now.
             await self._refuse_itself(memory)
@@ -244,12 +238,12 @@ class ForeignStore:
                 found += await self._list(agent_id, filter)
             else:
                 found += await self._recall(agent_id, " ".join(some[:20]), filter, _MOST)
-        return [hit for hit in found if _our_id(hit) in ids]
+        return [hit for hit in found if our_id(hit) in ids]
 
     async def _recall(self, agent_id: str, query: str, filter: dict[str, Any], k: int) -> list[RecallHit]:
         request = RecallRequest(agent_id=agent_id, query=query or "?", k=k, filter=filter, min_score=0, judge="off")
         answer = await self._ask(RecallResponse, request)
-        return [hit for hit in answer.results if _our_id(hit) is not None]
+        return [hit for hit in answer.results if our_id(hit) is not None]
 
     async def _list(self, agent_id: str, filter: dict[str, Any]) -> list[RecallHit]:
         return [hit async for page in self._pages(agent_id, filter) for hit in page]
@@ -259,7 +253,7 @@ class ForeignStore:
         progress = PageProgress(_MOST_LISTED)
         while True:
             page = await self._page(agent_id, filter, cursor)
-            hits = [*map(_listed, page["memories"])]
+            hits = [*map(listed_hit, page["memories"])]
             yield hits
             cursor = page.get("next_cursor")
             if cursor is None:
@@ -277,16 +271,16 @@ class ForeignStore:
 
     async def _remember(self, memory: Memory) -> RememberResponse:
         """With a key, so that what waits for approval there, or arrives late, does not wait or arrive twice."""
-        for key in _idempotency_keys(memory) if self._list_page is not None else ():
+        for key in idempotency_keys(memory) if self._list_page is not None else ():
             try:
-                answer = await self._ask(RememberResponse, _request(memory, key))
+                answer = await self._ask(RememberResponse, remember_request(memory, key))
             except Conflict:  # what it was used for is erased, or was staged by a policy that is no longer in force
                 continue
             if answer.pending_approval or await self._list(memory.agent_id, {"id": [answer.id]}):
                 return answer
             # The first answer again, of a copy that it has hidden since.
             await self._forget(memory.agent_id, [answer.id])
-        return await self._ask(RememberResponse, _request(memory))
+        return await self._ask(RememberResponse, remember_request(memory))
 
     async def _forget_copies(
         self, tenant: str, agent_id: str, ids: Sequence[str], found: Sequence[RecallHit], but: Sequence[str] = ()
@@ -296,7 +290,7 @@ class ForeignStore:
         for approval, with its text."""
         if self._list_page is None:  # such a store need not know more of filters than how to find by them
             await self._forget(agent_id, [hit.id for hit in found if hit.id not in but])
-            return len({_our_id(hit) for hit in found})
+            return len({our_id(hit) for hit in found})
         count = 0
         spared = {"id": {"$nin": list(but)}} if but else {}
         for start in range(0, len(ids), _IDS_AT_ONCE):
@@ -320,7 +314,7 @@ class ForeignStore:
         """Anyone who may write there may have stored it, so that it cannot be read must cost no other anything. Then
         it is as much as its keys say, which is all that a recall and an erasure go by."""
         held = hit.metadata or {}
-        id, tenant, own = _our_id(hit) or "", held.get(OUR_TENANT), held.get(OUR_FIELDS)
+        id, tenant, own = our_id(hit) or "", held.get(OUR_TENANT), held.get(OUR_FIELDS)
         content = hit.content if isinstance(hit.content, str) else ""
         whose = tenant if isinstance(tenant, str) else ""
         is_ours = bool(id) and isinstance(own, dict) and (own.get("id"), own.get("tenant")) == (id, tenant)
@@ -336,86 +330,5 @@ def _kind(answer: object) -> str:
     return "None" if answer is None else f"an object of the class {type(answer).__name__:.80}"
 
 
-def _request(memory: Memory, key: str | None = None) -> RememberRequest:
-    given = RememberRequest(
-        agent_id=memory.agent_id,
-        type=memory.type,
-        content=memory.content,
-        user_id=memory.user_id,
-        metadata=to_metadata(memory),
-        confidence=memory.confidence,
-        source=memory.source,
-        expires_at=memory.expires_at,
-    )
-    return given if key is None else given.model_copy(update={"idempotency_key": key})
-
-
-def _idempotency_keys(memory: Memory) -> list[str]:
-    """The same for the same version, to be tried one after the other. As a UUID: a tenant's name may be longer than a
-    key."""
-    version = uuid5(NAMESPACE_URL, f"commonplace:{memory.tenant}:{memory.id}:{memory.seq}")
-    return [f"{version}:{n}" for n in range(_KEYS)]
-
-
-def to_metadata(memory: Memory) -> dict[str, Any]:
-    own = to_document(memory, without=_ELSEWHERE, defaults=True)
-    return {**memory.metadata, OUR_ID: memory.id, OUR_TENANT: memory.tenant, OUR_FIELDS: own}
-
-
-def memory_of(content: Any, metadata: dict[str, Any], store: str) -> Memory:
-    own = metadata.get(OUR_FIELDS)
-    rest = {name: value for name, value in metadata.items() if name not in (OUR_ID, OUR_TENANT, OUR_FIELDS, "kind")}
-    if isinstance(own, dict) and "kind" in own and metadata.get("kind") is not None:
-        rest |= {"kind": metadata["kind"]} if metadata["kind"] != own["kind"] else {}
-    document = {**own, "content": content, "metadata": rest} if isinstance(own, dict) else None
-    return to_memory(document, store)
-
-
-def filter_of(reach: Reach) -> tuple[dict[str, Any], bool]:
-    """What of a reach the filter language can say of our fields there, and whether that is all of it; `Reach.admits`
-    sees to the rest."""
-    wanted: dict[str, Any] = {OUR_TENANT: reach.tenant}
-    is_all = len(reach.where) < MAX_CONDITIONS  # of which the tenant is one
-    for condition in reach.where[: MAX_CONDITIONS - 1]:
-        operators = wanted.setdefault(_key(condition), {}) if _is_sayable(condition) else None
-        # It has each operator once for a field: of `types` beside a filter by type it is told one.
-        if operators is None or operators.setdefault(f"${condition.op}", condition.value) != condition.value:
-            is_all = False
-    return wanted, is_all
-
-
 def _id_start(number: int) -> str:
     return f"{number >> 16:08x}-{number & 0xFFFF:04x}" if number else "00000000"
-
-
-def _is_sayable(condition: Condition) -> bool:
-    path, op = condition.path, condition.op
-    # The text is not among our fields there, because it is the copy's own.
-    if op == "any" or path[0] in ("privacy", "content"):
-        return False
-    # An empty list exists there, and here it does not; what a copy is known by is no metadata of the memory.
-    is_about_list = path[0] in LIST_COLUMNS and op == "exists"
-    is_about_keys = path[0] == "metadata" and path[1] in (OUR_ID, OUR_TENANT, OUR_FIELDS)
-    return not is_about_list and not is_about_keys
-
-
-def _key(condition: Condition) -> str:
-    path = condition.path
-    return ".".join(path) if path[0] == "metadata" else ".".join(("metadata", OUR_FIELDS, *path))
-
-
-def _is_copy(hit: RecallHit, memory: Memory) -> bool:
-    return hit.type == memory.type and hit.content == memory.content and hit.metadata == to_metadata(memory)
-
-
-def _listed(memory: Any) -> RecallHit:
-    try:
-        wanted = {name: memory[name] for name in ("id", "type", "content")}
-        return RecallHit(**wanted, score=0.0, metadata=memory.get("metadata"))
-    except (TypeError, AttributeError, KeyError, ValueError):
-        raise Unavailable("it lists something that is no memory") from None
-
-
-def _our_id(hit: RecallHit) -> str | None:
-    id = (hit.metadata or {}).get(OUR_ID)
-    return id if is_id(id) else None
