@@ -104,7 +104,8 @@ def open_any(url: str, clock: Clock, settings: StoreSettings | None = None) -> S
 
 def store_exists(url: str) -> bool:
     """Whether there is a store at this URL already, so that opening it begins none; raises where it cannot be asked."""
-    from commonplace.stores.urls import DATABASE_SCHEMES, is_ephemeral, names_missing_file
+    from commonplace.stores.file_checks import names_missing_file
+    from commonplace.stores.urls import DATABASE_SCHEMES, is_ephemeral
 
     if is_ephemeral(url) or names_missing_file(url):
         return False
@@ -117,7 +118,8 @@ def store_exists(url: str) -> bool:
 
 def require_creatable(url: str) -> None:
     """Refuse a URL at which there is no store and none could be begun, with the reason; nothing is made."""
-    from commonplace.stores.urls import DATABASE_SCHEMES, FILE_SCHEMES, require_creatable_file
+    from commonplace.stores.file_checks import require_creatable_file
+    from commonplace.stores.urls import DATABASE_SCHEMES, FILE_SCHEMES
 
     opener(url)
     scheme = url.partition("://")[0]

@@ -1,11 +1,10 @@
-"""What a store's URL says of how it is used beside others: its name, timeout, weight and types. The rest is the
-store's own."""
+"""What a store's URL says: where it is, the settings of its own, and how it is used beside others (its name, timeout,
+weight and types). No file is looked at."""
 
 from __future__ import annotations
 
 import os
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote
@@ -54,8 +53,6 @@ _SERVERS = (*DATABASE_SCHEMES, MEM0_IN_DATABASE, "memorywire+http", "memorywire+
 ENCODED = "/ ? # % @ and spaces in a user name or password must be percent-encoded, such as %2F for /"
 _LAST_PORT = 65535
 NO_PORT = f"its port is no number from 1 to {_LAST_PORT}"
-_TRIAL_PREFIX = ".commonplace-"
-_ELSEWHERE = "name a place where a file can be written"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*\Z")
 _LOGIN = r"(?:[^\s/?#%@]|%(?!00)[0-9A-Fa-f]{2})*@"
 _HOST = r"(?:\[[^\]\s@/]*\]|[^\s@/:,\[\]]*)(?::\d*)?"
@@ -265,55 +262,6 @@ def require_place(url: str) -> None:
     if not is_named:
         said = f"{shown_url(url)} names no {kind}; write for example {scheme}://{_EXAMPLES[scheme]}"
         raise ValidationError(said, field="stores")
-
-
-def names_missing_file(url: str) -> bool:
-    if url.partition("://")[0] not in FILE_SCHEMES:
-        return False
-    database = database_file(url)
-    return database is None or not database.exists()
-
-
-def names_empty_file(url: str) -> bool:
-    """Whether a store may begin in this file, and none has."""
-    database = database_file(url) if url.partition("://")[0] in FILE_SCHEMES else None
-    return database is not None and database.is_file() and database.stat().st_size == 0
-
-
-def require_creatable_file(url: str) -> None:
-    """Refuse a file in which no store could be begun; nothing that is made for this stays."""
-    database = database_file(url)
-    if database is None:
-        scheme = url.partition("://")[0]
-        raise ValidationError(f"{shown_url(url)} names no file; write {scheme}://./memories.db", field="store")
-    place = real = Path(os.path.realpath(database))  # a store begins where a link leads
-    while not os.path.lexists(place):
-        place = place.parent
-    if place != real and not place.is_dir():
-        raise OperatorActionRequired(f"no store can be begun at {database}: {place} is not a folder", hint=_ELSEWHERE)
-    if place == real and not os.access(place, os.W_OK):
-        raise _unwritable(database, place, "Permission denied")
-    folder = real.parent if place == real else place
-    try:
-        _make_and_remove(folder, within=folder != real.parent)
-    except OSError as error:
-        raise _unwritable(database, folder, error.strerror or "unknown reason") from error
-
-
-def _make_and_remove(folder: Path, *, within: bool) -> None:
-    """A file in it, or in a folder in it: rights alone do not tell, as root has them in file systems that take none."""
-    if within:
-        with tempfile.TemporaryDirectory(prefix=_TRIAL_PREFIX, dir=folder) as made:
-            _make_and_remove(Path(made), within=False)
-    else:
-        handle, path = tempfile.mkstemp(prefix=_TRIAL_PREFIX, dir=folder)
-        os.close(handle)
-        os.unlink(path)
-
-
-def _unwritable(database: Path, place: Path, why: str) -> OperatorActionRequired:
-    said = f"no store can be begun at {database}: {place} cannot be written ({why})"
-    return OperatorActionRequired(said, hint=_ELSEWHERE)
 
 
 def is_ephemeral(url: str) -> bool:

@@ -12,9 +12,10 @@ from commonplace.embedders.base import Embedder
 from commonplace.embedders.registry import open_recorded
 from commonplace.engine import Migration, check_target, is_copy, plan_tenants, require_whole
 from commonplace.stores.base import Primary, StoreSettings
+from commonplace.stores.file_checks import names_empty_file
 from commonplace.stores.optional import Progress, SecondVectors
 from commonplace.stores.same_store import is_database, is_same
-from commonplace.stores.urls import file_url, is_ephemeral, names_empty_file
+from commonplace.stores.urls import file_url, is_ephemeral
 from commonplace.transfer.fidelity import Row, fidelity
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.record import Clock, Principal, system_clock

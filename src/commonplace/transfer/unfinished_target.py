@@ -9,7 +9,7 @@ from collections import Counter
 
 from commonplace import plugins
 from commonplace.engine import plan_tenants, require_unfinished
-from commonplace.stores.urls import names_empty_file
+from commonplace.stores.file_checks import names_empty_file
 from commonplace.transfer.migrate import open_primary, require_primary, store_url
 from commonplace.wire.errors import NotFound
 from commonplace.wire.record import system_clock

@@ -193,7 +193,8 @@ def _close_unstarted(work: Coroutine[Any, Any, Any]) -> None:
 
 def _require_store(url: str) -> None:
     from commonplace import plugins
-    from commonplace.stores.urls import FILE_SCHEMES, is_ephemeral, require_creatable_file
+    from commonplace.stores.file_checks import require_creatable_file
+    from commonplace.stores.urls import FILE_SCHEMES, is_ephemeral
     from commonplace.wire.shown_urls import shown_url
 
     if not is_ephemeral(url) and not plugins.store_exists(url):
