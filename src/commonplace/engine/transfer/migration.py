@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from commonplace.embedders.base import Embedder
@@ -31,6 +31,7 @@ from commonplace.engine.transfer.migration_marks import (
     is_copy,
     require_whole,
 )
+from commonplace.engine.transfer.sequence_filler import SequenceFiller
 from commonplace.engine.transfer.store_digest import (
     PAGE,
     TenantPlan,
@@ -41,9 +42,8 @@ from commonplace.engine.transfer.store_digest import (
     record_kinds,
     records_of,
 )
-from commonplace.stores.base import AuditEntry, Entry, Primary, Record, Transaction
+from commonplace.stores.base import AuditEntry, Entry, Primary, Transaction
 from commonplace.stores.optional import Progress, RecordKinds
-from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Conflict, Unavailable
 from commonplace.wire.record import Memory, Principal
 
@@ -51,62 +51,11 @@ T = TypeVar("T")
 Work = Callable[[Transaction], T]  # what a store runs in one transaction
 
 _BATCH = 128  # versions of one unit of work
-_FILLER_VERSIONS = 500  # after which a filler is erased and another begun
 _ATTEMPTS = 4  # to catch up with whoever writes to the source meanwhile
 
 
 class _ErasedMeanwhile(Exception):
     """A version of the plan is not there any more: what there is has to be looked at again."""
-
-
-@dataclass(slots=True)
-class _Filler:
-    """Takes the places in the sequence of what was erased: first by erasing what the target has of it, then by a memory
-    of no content, under the id of an erased one, that is erased in the end."""
-
-    left: int  # places that are still to be taken
-    id: str = ""
-    version: int = 0
-    gone: tuple[str, ...] = ()  # what was copied before and has been erased at the source since
-    erased: tuple[str, ...] = ()  # what the ledger says was erased: of these ids a mark of erasure is true
-    used: int = 0  # of them
-
-    def burn(self, tx: Transaction, agent: str, places: int) -> None:
-        for _ in range(places):
-            # Of two places the first begins a filler that the second ends: one place alone could not be taken.
-            last = self.left == 1 or (self.version >= _FILLER_VERSIONS and self.left != 2)
-            if self.gone:
-                tx.erase(self.gone[0])
-                self.gone = self.gone[1:]
-            elif self.id and last:
-                self.erase(tx)
-            else:
-                self.id = self.id or self._begin(tx)
-                filler = Memory(self.id, "", agent, "semantic", "-", status="deleted", created_at=1)
-                tx.put(Entry(replace(filler, version=self.version), None, b""))
-                self.version += 1
-            self.left -= 1
-
-    def _begin(self, tx: Transaction) -> str:
-        while self.used < len(self.erased):
-            self.used += 1
-            if tx.get(id := self.erased[self.used - 1]) is None:
-                return id
-        return mint_id(tx.now)
-
-    def take(self, other: _Filler) -> None:
-        """As the other one is now, whose work is done."""
-        for each in fields(self):
-            setattr(self, each.name, getattr(other, each.name))
-
-    def erase(self, tx: Transaction) -> None:
-        if self.id:
-            tx.erase(self.id)
-        self.id, self.version = "", 0
-
-    def progress(self, seq: int) -> Record:
-        known = {"seq": seq, "filler": self.id, "version": self.version, "used": self.used}
-        return Record(MIGRATION, PROGRESS, known)
 
 
 class Migration:
@@ -117,7 +66,7 @@ class Migration:
         self._source, self._target, self._embedder = source, target, embedder
         self._core = Core(target)
         self._claim = Claim(target)
-        self._fillers: dict[str, _Filler] = {}
+        self._fillers: dict[str, SequenceFiller] = {}
         self._held: set[str] = set()  # ids of all tenants: of an erased one another tenant may have a copy
         self._again = False  # whether the target may have what the source has no more
         self._done = self._total = 0
@@ -165,7 +114,7 @@ class Migration:
     async def _compare_only(self) -> dict[str, Any]:
         """Of a migration that had come to its end before it could say so: whether everything is there."""
         plans = [await self._planned(plan) async for plan in plan_tenants(self._source)]
-        self._fillers = {plan.tenant: _Filler(0) for plan in plans}
+        self._fillers = {plan.tenant: SequenceFiller(0) for plan in plans}
         digests = [await digest(self._source, plan) for plan in plans]
         differing = await self._differing(plans, digests)
         if differing is not None or not await self._is_as_planned(plans):
@@ -208,7 +157,9 @@ class Migration:
         at = known["seq"]
         wanted = [each for each in plan.versions if each[0] > at]
         self._advance(len(plan.versions) - len(wanted))
-        filler = _Filler(plan.sequence - at - len(wanted), known["filler"], known["version"], used=known.get("used", 0))
+        filler = SequenceFiller(
+            plan.sequence - at - len(wanted), known["filler"], known["version"], used=known.get("used", 0)
+        )
         if filler.left:
             said, _ = await erased_ids(self._source, plan.tenant)
             filler.erased = tuple(id for id in said if id not in self._held)
@@ -221,7 +172,7 @@ class Migration:
             self._advance(len(batch))
         if plan.sequence > at:
             agent = plan.agents[0] if plan.agents else "-"
-            await self._claim.transact(plan.tenant, _burn_rest(plan.sequence, at, filler, agent))
+            await self._claim.transact(plan.tenant, _take_rest(plan.sequence, at, filler, agent))
 
     async def _gone(self, plan: TenantPlan, filler: str) -> tuple[str, ...]:
         there = {id for _, id, _, _ in plan.versions} | {filler}
@@ -344,14 +295,14 @@ def _result(
 
 
 def _replay_versions(
-    batch: Sequence[tuple[int, str, int, bool]], entries: Sequence[Entry], at: int, filler: _Filler
+    batch: Sequence[tuple[int, str, int, bool]], entries: Sequence[Entry], at: int, filler: SequenceFiller
 ) -> Work[int]:
     def work(tx: Transaction) -> int:
         done, taken = at, replace(filler)  # a work that is run again begins as the first did
         for (seq, _, version, is_current), entry in zip(batch, entries, strict=True):
             memory = entry.memory
             tx.now = memory.updated_at
-            taken.burn(tx, memory.agent_id, seq - done - 1)
+            taken.take_places(tx, memory.agent_id, seq - done - 1)
             put = tx.put(replace(entry, memory=replace(memory, version=version - 1)))
             if (put.seq, put.version) != (seq, version):
                 raise Unavailable(
@@ -361,23 +312,23 @@ def _replay_versions(
                 _set_counters(tx, memory)
             done = seq
         tx.put_record(taken.progress(done))
-        filler.take(taken)
+        filler.become(taken)
         return done
 
     return work
 
 
-def _burn_rest(sequence: int, at: int, filler: _Filler, agent: str) -> Work[None]:
+def _take_rest(sequence: int, at: int, filler: SequenceFiller, agent: str) -> Work[None]:
     def work(tx: Transaction) -> None:
         taken = replace(filler)
-        taken.burn(tx, agent, sequence - at)
+        taken.take_places(tx, agent, sequence - at)
         tx.put_record(taken.progress(sequence))
-        filler.take(taken)
+        filler.become(taken)
 
     return work
 
 
-def _finish(filler: _Filler) -> Work[None]:
+def _finish(filler: SequenceFiller) -> Work[None]:
     def work(tx: Transaction) -> None:
         # Of a single place there was none left to erase it in: the target is one ahead then.
         replace(filler).erase(tx)
