@@ -19,7 +19,7 @@ import pytest
 from commonplace import plugins
 from commonplace.cli.amp import main as amp_main
 from commonplace.sdk import SyncMemory
-from commonplace.serve.shared_embedder import Advertisement, running_server
+from commonplace.serve.running_server import Advertisement, running_server
 from commonplace.stores.copies import PrimaryCopy
 from commonplace.stores.sqlite.store import SqliteStore  # itself: the copy is a file, whatever the primary is
 

@@ -22,9 +22,9 @@ from commonplace.cli import main
 from commonplace.config import load as configure
 from commonplace.embedders.encoder import Encoder
 from commonplace.embedders.hashing import open_embedder
-from commonplace.serve import shared_embedder
 from commonplace.serve.mcp import sessions
-from commonplace.serve.shared_embedder import Advertisement, SharedEmbedder, SharedTokenEmbedder, running_server
+from commonplace.serve.running_server import FILE, Advertisement, running_server
+from commonplace.serve.shared_embedder import SharedEmbedder, SharedTokenEmbedder
 
 WRITERS = 4
 EACH = 25
@@ -118,8 +118,8 @@ def test_a_running_servers_embedder_is_used(tmp_path: Path) -> None:
         found = embedder.embed(["Alice", "Bob"])
         assert own.asked == 0
         assert (found == own.inner.embed(["Alice", "Bob"])).all()
-        assert (tmp_path / shared_embedder.FILE).stat().st_mode & 0o777 == 0o600
-    assert not (tmp_path / shared_embedder.FILE).exists(), "the server withdrew its advertisement"
+        assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
+    assert not (tmp_path / FILE).exists(), "the server withdrew its advertisement"
     assert running_server(tmp_path) is None
     embedder.embed(["Alice"])
     assert own.asked == 1
@@ -201,7 +201,7 @@ def test_a_server_that_was_killed_shares_nothing(tmp_path: Path) -> None:
         assert running_server(tmp_path) is not None
         server.process.kill()
         server.process.wait()
-        assert (tmp_path / shared_embedder.FILE).read_text() != "", "it had no time to withdraw"
+        assert (tmp_path / FILE).read_text() != "", "it had no time to withdraw"
         assert running_server(tmp_path) is None
 
 
@@ -223,7 +223,7 @@ def test_a_server_shares_nothing_once_it_gives_up_its_address(tmp_path: Path) ->
 
 
 def test_a_file_that_someone_else_could_read_is_told_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / shared_embedder.FILE
+    file = tmp_path / FILE
     file.write_text("theirs")
     monkeypatch.setattr(os, "getuid", lambda: file.stat().st_uid + 1)
     advertisement = Advertisement(tmp_path)
@@ -234,13 +234,13 @@ def test_a_file_that_someone_else_could_read_is_told_nothing(tmp_path: Path, mon
 
 
 def test_a_pipe_in_the_files_place_makes_nobody_wait(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / shared_embedder.FILE)
+    os.mkfifo(tmp_path / FILE)
     Advertisement(tmp_path).publish("http://127.0.0.1:1")
     assert running_server(tmp_path) is None
 
 
 def test_what_a_killed_server_left_is_never_believed_of_the_next(tmp_path: Path) -> None:
-    (tmp_path / shared_embedder.FILE).write_text('{"url": "http://127.0.0.1:1", "token": "stale"}')
+    (tmp_path / FILE).write_text('{"url": "http://127.0.0.1:1", "token": "stale"}')
     assert running_server(tmp_path) is None
     first, second = Advertisement(tmp_path), Advertisement(tmp_path)
     first.publish("http://127.0.0.1:2")

@@ -15,7 +15,8 @@ from server_process import SECONDS, cli, command, environment, run_server
 
 from commonplace.config import load
 from commonplace.embedders.hashing import open_embedder
-from commonplace.serve.shared_embedder import RunningServer, SharedEmbedder, running_server
+from commonplace.serve.running_server import RunningServer, running_server
+from commonplace.serve.shared_embedder import SharedEmbedder
 from commonplace.wire.errors import Unavailable
 
 HASHING = open_embedder("hashing")

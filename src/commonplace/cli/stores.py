@@ -14,7 +14,7 @@ from commonplace.cli.support.tables import Table
 from commonplace.wire.errors import Conflict, NotFound, ValidationError
 
 if TYPE_CHECKING:
-    from commonplace.serve.shared_embedder import RunningServer
+    from commonplace.serve.running_server import RunningServer
 
 commands = Commands()
 
@@ -204,13 +204,13 @@ def _server_to_ask(run: Session) -> RunningServer | None:
 
 def _server(run: Session) -> RunningServer | None:
     from commonplace import config
-    from commonplace.serve.shared_embedder import running_server
+    from commonplace.serve.running_server import running_server
 
     return running_server(config.load(data=run.data).data)
 
 
 def _stores_of_server(server: RunningServer) -> list[Document]:
-    from commonplace.serve.shared_embedder import stores_of
+    from commonplace.serve.running_server import stores_of
 
     return stores_of(server)
 

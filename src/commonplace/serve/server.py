@@ -22,7 +22,7 @@ from commonplace.serve.context import AppContext, open_context
 from commonplace.serve.mcp import http as mcp_http
 from commonplace.serve.page import PAGE
 from commonplace.serve.protocols import http_protocols
-from commonplace.serve.shared_embedder import Advertisement, advertisement_of
+from commonplace.serve.running_server import Advertisement, advertisement_of
 from commonplace.serve.system_routes import system_protocol
 from commonplace.serve.tls import certificate_hash, check_certificate
 from commonplace.serve.webhook import Webhook

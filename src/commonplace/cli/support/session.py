@@ -61,7 +61,8 @@ class Session:
         # One command asks one question: starting a thread per core for linear algebra costs more than it gives.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         from commonplace.sdk import Memory
-        from commonplace.serve.shared_embedder import open_shared_embedder, running_server
+        from commonplace.serve.running_server import running_server
+        from commonplace.serve.shared_embedder import open_shared_embedder
 
         if self.existing and config.store is not None:
             _require_store(config.store)
