@@ -287,7 +287,7 @@ class Core:
             )
         return (vector / length).astype(np.float32)[None, :]
 
-    async def delete_copies(self, who: Principal) -> str | None:
+    async def delete_migration_backups(self, who: Principal) -> str | None:
         """Something was erased: remove the copies the store made of itself. Why that failed, which undoes nothing."""
         try:
             await self.primary.delete_migration_backups()

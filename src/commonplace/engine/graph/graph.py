@@ -239,7 +239,7 @@ class Graph:
             gone += staged
         if not gone and not quoting:
             return EraseResult([])
-        why = why or await self._core.delete_copies(who)
+        why = why or await self._core.delete_migration_backups(who)
         return EraseResult(gone, *await self._core.backups(who), remaining, why)
 
     async def _erase_staged(

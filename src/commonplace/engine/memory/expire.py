@@ -87,7 +87,7 @@ async def apply_policy(
         why = f"the policy {against.name!r} holds some of them back; forget those by their ids"
     remaining = [] if why is None else [m.id for m in found if m.id not in gone]
     if request.action == "forget" and any(must_erase(m) for m in memories if m.id in gone):
-        failed = await core.delete_copies(who)
+        failed = await core.delete_migration_backups(who)
         why = why or failed
     return ExpireResult(done, remaining, why)
 
@@ -218,7 +218,7 @@ async def sweep(core: Core, who: Principal) -> int:
     if found.needs_noting:
         await core.transact(who.tenant, lambda tx: _note_promises(tx, found))
     if erased:
-        await core.delete_copies(who)
+        await core.delete_migration_backups(who)
     return erased
 
 

@@ -215,7 +215,7 @@ async def _forget_drafts(
 async def finish_erasure(core: Core, who: Principal, erased: Sequence[Memory], result: ForgetResult) -> None:
     """Delete the copies the store made of itself, and say where else the text may be. What was erased stays erased,
     whatever goes wrong here."""
-    why = await core.delete_copies(who)
+    why = await core.delete_migration_backups(who)
     try:
         gone = set(result.ids)
         merged = await merge_lineage(core, who, erased)
@@ -236,7 +236,7 @@ async def delete(core: Core, who: Principal, memory: Memory) -> ForgetResult:
         who.tenant, lambda tx: apply_forget(tx, core, who, memory.agent_id, [memory], hard=False)
     )
     if done and must_erase(memory):
-        await core.delete_copies(who)
+        await core.delete_migration_backups(who)
     return ForgetResult(done, core.primary.name, erased=False)
 
 

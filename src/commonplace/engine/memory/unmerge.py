@@ -182,5 +182,5 @@ async def _take_promotion_back(
 
     done = await core.transact(who.tenant, work)
     if there and must_erase(promoted):
-        await core.delete_copies(who)
+        await core.delete_migration_backups(who)
     return done
