@@ -426,8 +426,9 @@ async def test_a_given_name_that_means_another_store_while_something_waits_is_sa
     assert files_with_the_text(tmp_path) == []
 
 
+@pytest.mark.parametrize("name", ["two", "one"], ids=["as it is called now", "as it is called again"])
 @run
-async def test_what_a_process_notes_of_a_store_under_its_former_name_is_said_of_it(tmp_path: Path) -> None:
+async def test_what_a_process_notes_of_a_store_under_its_former_name_is_said_of_it(tmp_path: Path, name: str) -> None:
     clock = FakeClock()
     engine = await open_beside(tmp_path, clock, "b.db?name=one")
     id = await remember(engine, "PINCODE-ZEBRA opens the safe")
@@ -436,28 +437,9 @@ async def test_what_a_process_notes_of_a_store_under_its_former_name_is_said_of_
     await (await open_beside(tmp_path, clock, "b.db?name=two")).close()
     await without.forget(WHO, Forget("agent", [id], hard_delete=True))
     await without.close()
-    engine = await open_beside(tmp_path, clock, "b.db?name=two")
+    engine = await open_beside(tmp_path, clock, f"b.db?name={name}")
     assert LEFT_OUT_SAID in await said_of_the_copy(engine)
-    assert (await engine.stores.resync(WHO, "two"))["equal"]
-    await engine.close()
-    assert files_with_the_text(tmp_path) == []
-
-
-@run
-async def test_what_a_process_notes_of_a_store_under_a_former_name_is_kept_when_it_has_that_name_again(
-    tmp_path: Path,
-) -> None:
-    clock = FakeClock()
-    engine = await open_beside(tmp_path, clock, "b.db?name=one")
-    id = await remember(engine, "PINCODE-ZEBRA opens the safe")
-    await engine.close()
-    without = await open_beside(tmp_path, clock)
-    await (await open_beside(tmp_path, clock, "b.db?name=two")).close()
-    await without.forget(WHO, Forget("agent", [id], hard_delete=True))
-    await without.close()
-    engine = await open_beside(tmp_path, clock, "b.db?name=one")
-    assert LEFT_OUT_SAID in await said_of_the_copy(engine)
-    assert (await engine.stores.resync(WHO, "one"))["equal"]
+    assert (await engine.stores.resync(WHO, name))["equal"]
     await engine.close()
     assert files_with_the_text(tmp_path) == []
 
