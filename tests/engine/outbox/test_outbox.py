@@ -32,6 +32,7 @@ from commonplace.engine.outbox.courier import DOUBT_MS
 from commonplace.engine.outbox.deliveries import kind_of
 from commonplace.engine.outbox.outbox import LEASE_MS, POLL_SECONDS
 from commonplace.stores.base import Entry, Record, Store
+from commonplace.stores.memory import InMemory
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.testing.subject import DAY_MS, WHO, FakeClock
 from commonplace.wire.errors import Unavailable
@@ -654,6 +655,46 @@ async def test_a_process_that_ends_still_delivers_what_another_changed_while_it_
         await writer
         assert await h.waiting() == {}
         assert await copy.contents() == {"second"}
+
+
+class Slow(Flaky):
+    """It takes most of its timeout for whatever it is given."""
+
+    async def put(self, entries: Any) -> None:
+        await pass_seconds(4)
+        await super().put(entries)
+
+
+def test_a_store_is_given_nothing_more_when_it_is_closed() -> None:
+    """It would be opened once more for that, and stay open: a folder of mem0 belongs to one at a time."""
+    opened: list[Store] = []
+
+    async def work() -> None:
+        clock = FakeClock()
+        copy, primary = Slow(clock), InMemory(clock)
+
+        def open_copy() -> Store:
+            opened.append(copy)
+            return copy
+
+        with standing_still():
+            engine = await Engine.open(primary, None, clock=clock, replicas=[Attachment(copy.name, open_copy, 5.0)])
+            await engine.stores.wait_until_open(5)
+        engine._core.outbox._couriers[copy.name].group_size = 1
+        await engine.remember_many(WHO, [BatchItem(Draft(AGENT, "semantic", f"item {n}")) for n in range(10)])
+        await engine.close()
+        taken = await copy.contents()
+        await pass_seconds(60)
+        assert opened == [copy]
+        assert 0 < len(taken) < 10
+        assert await copy.contents() == taken
+        waiting = {each.key for each in await primary.records("local", kind_of(copy.name))}
+        left = {memory.id for memory in await primary.get("local", list(waiting))}
+        assert left == waiting
+        assert len(waiting) + len(taken) >= 10
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        runner.run(work())
 
 
 @run

@@ -95,6 +95,15 @@ class Courier:
         if self._task is not None:
             await asyncio.wait([self._task])
 
+    async def close(self) -> None:
+        """What is left waits in the outbox. The store is closed next, and would be opened once more for it."""
+        left, self._waiting = self._waiting, {}
+        for each in left.values():
+            each.future.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
     async def _run(self) -> None:
         while self._waiting:
             ordered = sorted(

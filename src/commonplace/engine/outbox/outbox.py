@@ -373,6 +373,8 @@ class Outbox:
                 await self.join()
         for task in list(self._again):
             task.cancel()
+        for courier in self._couriers.values():
+            await courier.close()
         await self.replicas.close()
 
 
