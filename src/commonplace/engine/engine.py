@@ -328,11 +328,11 @@ class Engine(GovernedChanges):
             await self._recall_log.close()
         finally:
             try:
-                self._core.second.close()
-                if self._core.embedding is not None:
-                    self._core.embedding.close()
+                await self._core.outbox.close()  # first: what it still delivers has vectors
             finally:
                 try:
-                    await self._core.outbox.close()
+                    self._core.second.close()
+                    if self._core.embedding is not None:
+                        self._core.embedding.close()
                 finally:
                     await self._core.primary.close()

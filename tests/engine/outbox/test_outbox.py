@@ -591,7 +591,7 @@ class NotesVectors(Late):
 
     async def put(self, entries: Any) -> None:
         await super().put(entries)
-        self.lengths |= {entry.memory.id: entry.vectors.shape[1] for entry in entries}
+        self.lengths |= {e.memory.id: 0 if e.vectors is None else e.vectors.shape[1] for e in entries}
 
 
 @pytest.mark.parametrize("later", [False, True], ids=["the newest", "an older one"])
@@ -655,6 +655,24 @@ async def test_a_process_that_ends_still_delivers_what_another_changed_while_it_
         await writer
         assert await h.waiting() == {}
         assert await copy.contents() == {"second"}
+
+
+@run
+async def test_what_is_delivered_as_a_process_ends_has_its_vector() -> None:
+    """Without one a store that finds by meaning alone would never find it, and nothing would say so."""
+    clock = FakeClock()
+    copy = NotesVectors(clock)
+    async with house(clock=clock, stores=[copy]) as other:
+        async with house(primary=other.primary, clock=clock, stores=[copy]) as h:
+            writer = asyncio.create_task(h.remember("first"))
+            await _until_under_way(copy)
+            (id,) = await h.waiting()
+            await other.engine.update(WHO, Update(AGENT, id, content="second"))
+            copy.arrives.set()
+        await writer
+        assert await copy.contents() == {"second"}
+        assert [*copy.lengths.values()] == [HashingEmbedder().dimension]
+        assert await other.waiting() == {}
 
 
 class Slow(Flaky):
