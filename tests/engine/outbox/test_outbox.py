@@ -810,6 +810,36 @@ async def test_a_deletion_that_arrives_late_does_not_take_away_what_was_brought_
         assert await h.waiting() == {}
 
 
+@pytest.mark.parametrize("is_repeated", [False, True], ids=["waiting", "confirmed since"])
+@run
+async def test_a_deletion_that_arrives_late_does_not_take_away_what_another_process_brought_back(
+    is_repeated: bool,
+) -> None:
+    """Only what is recorded tells that one of it may still arrive."""
+    clock = FakeClock()
+    copy = LateDeletions(clock)
+    async with house(clock=clock, stores=[copy], timeout=0.05) as h:
+        id = await h.remember("brought back")
+        await h.outbox.join()
+        copy.late = True
+        await h.engine.forget(WHO, Forget(AGENT, [id]))
+        await h.outbox.join()
+        copy.late = False
+        clock.advance(2_000)
+        if is_repeated:
+            await h.outbox.run_due()
+        async with house(primary=h.primary, clock=clock, stores=[copy]) as other:
+            await other.engine.undo(WHO, [id])
+            await other.outbox.join()
+            copy.arrives.set()
+            await asyncio.gather(*copy.under_way)
+            assert await copy.contents() == set()
+            clock.advance(DOUBT_MS + 2_000)
+            await other.outbox.run_due()
+            assert await copy.contents() == {"brought back"}
+            assert await h.waiting() == {}
+
+
 def _owned(tx: Any, id: str, owner: str, until: int) -> Any:
     there = tx.record(kind_of("copy"), id)
     return replace(there, value={**there.value, "owner": owner, "until": until, "due": 0})

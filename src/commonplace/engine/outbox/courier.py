@@ -136,7 +136,7 @@ class Courier:
             if not each.future.done():
                 each.future.set_result(failed.get(each.change.id))
         done = {each.change.id: each.change.order for each in group if each.change.id not in failed}
-        doubt = {each.change.id: until for each in group if (until := self._doubt_of(tenant, each.change))}
+        doubt = {each.change.id: until for each in group if (until := self._doubt_of(tenant, each.change.id))}
         try:
             await self._settle(tenant, sent, done, failed, doubt)
         # The records are still there, and come up again when their lease is over.
@@ -226,11 +226,10 @@ class Courier:
                 del held[key]
             held |= {(tenant, each.id): now + DOUBT_MS for each in changes if (each.entry is None) == is_deletion}
 
-    def _doubt_of(self, tenant: str, change: Change) -> int:
-        """Until when what was sent of it before may still arrive over it, or 0; no deletion undoes another."""
-        key = tenant, change.id
-        deletion = 0 if change.entry is None else self._doubtful_deletions.get(key, 0)
-        return max(self._doubtful.get(key, 0), deletion)
+    def _doubt_of(self, tenant: str, id: str) -> int:
+        """Until when what was sent of it before may still arrive over it, or 0. Also of deletions where it is to go:
+        none undoes another, but whoever brings it back, perhaps in another process, has to know of them."""
+        return max(held.get((tenant, id), 0) for held in (self._doubtful, self._doubtful_deletions))
 
     def _in_doubt(self, tenant: str, changes: Sequence[Change]) -> dict[str, str]:
         """Deletions that an earlier write may overtake: done, and to be done again once it is too late for that."""
