@@ -56,7 +56,7 @@ async def test_a_deletion_after_a_write_in_doubt_is_repeated_before_it_counts() 
     """The write may arrive after it: one deletion that the store confirms later than that is what settles it."""
     clock, settled = FakeClock(), dict[str, Order]()
 
-    async def settle(tenant: str, sent: Any, done: Any, failed: Any, doubt: Any) -> None:
+    async def settle(tenant: str, sent: Any, done: Any, failed: Any, doubt: Any, sent_at: Any) -> None:
         settled.update(done)
 
     store = Late(clock)
@@ -165,7 +165,7 @@ async def test_what_was_not_tried_any_more_is_not_delivered() -> None:
     """A group is halved because of one that is refused, and then the store goes away."""
     clock, settled = FakeClock(), dict[str, Order]()
 
-    async def settle(tenant: str, sent: Any, done: Any, failed: Any, doubt: Any) -> None:
+    async def settle(tenant: str, sent: Any, done: Any, failed: Any, doubt: Any, sent_at: Any) -> None:
         settled.update(done)
 
     class GoesAway(Flaky):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -779,6 +780,57 @@ async def test_a_write_that_arrives_late_does_not_outlive_what_came_after_it(
         assert await h.waiting() == {}
 
 
+class SleepsMeanwhile(Late):
+    """What was late arrives over what it is given next, and that is confirmed only when it could no longer: a machine
+    slept in the middle of the exchange."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(clock)
+        self._clock = clock
+
+    async def put(self, entries: Any) -> None:
+        await super().put(entries)
+        await self._sleep()
+
+    async def delete(self, tenant: str, ids: Any) -> int:
+        count = await super().delete(tenant, ids)
+        await self._sleep()
+        return count
+
+    async def _sleep(self) -> None:
+        if not self.arrives.is_set():
+            self.arrives.set()
+            await asyncio.gather(*self.under_way)
+            self._clock.advance(DOUBT_MS)
+
+
+@pytest.mark.parametrize("newer", ["an update", "a deletion"])
+@run
+async def test_what_arrives_between_a_delivery_and_its_confirmation_does_not_outlive_it(newer: str) -> None:
+    """It could when that was sent, whatever the time is by now."""
+    clock = FakeClock()
+    copy = SleepsMeanwhile(clock)
+    async with house(clock=clock, stores=[copy]) as h:
+        with _timeout(h, 0.05):
+            id = await h.remember("the first text")
+            await h.outbox.join()
+        await _newer_state(h, copy, id, newer)
+        assert await copy.contents() == {"the first text"}
+        assert id in await h.waiting()
+        clock.advance(2_000)
+        await h.outbox.run_due()
+        assert await copy.contents() == ({"the second text"} if newer == "an update" else set())
+        assert await h.waiting() == {}
+
+
+@contextmanager
+def _timeout(h: House, seconds: float) -> Iterator[None]:
+    (replica,) = h.outbox.replicas
+    before, replica.timeout = replica.timeout, seconds
+    yield
+    replica.timeout = before
+
+
 async def _newer_state(h: House, copy: Late, id: str, newer: str) -> None:
     copy.late = False
     if newer == "an update":
@@ -818,12 +870,13 @@ async def test_a_deletion_that_arrives_late_does_not_take_away_what_another_proc
     """Only what is recorded tells that one of it may still arrive."""
     clock = FakeClock()
     copy = LateDeletions(clock)
-    async with house(clock=clock, stores=[copy], timeout=0.05) as h:
+    async with house(clock=clock, stores=[copy]) as h:
         id = await h.remember("brought back")
         await h.outbox.join()
         copy.late = True
-        await h.engine.forget(WHO, Forget(AGENT, [id]))
-        await h.outbox.join()
+        with _timeout(h, 0.05):
+            await h.engine.forget(WHO, Forget(AGENT, [id]))
+            await h.outbox.join()
         copy.late = False
         clock.advance(2_000)
         if is_repeated:

@@ -23,9 +23,11 @@ QUEUE_MS = 30_000  # for which something may wait for its turn: its lease must n
 DOUBT_MS = 60_000  # for which a write that was not confirmed may still arrive
 SPLIT_SECONDS = 30.0  # for finding what a store cannot take in a group: the lease of it must not run out meanwhile
 
-#: Told what was sent, what of it was delivered (with the order of each), what was not and why, and until when a write
-#: that was not confirmed may still arrive.
-Settle = Callable[[str, Sequence[Change], Mapping[str, Order], Mapping[str, str], Mapping[str, int]], Awaitable[None]]
+#: Told what was sent, what of it was delivered (with the order of each), what was not and why, until when what was not
+#: confirmed may still arrive, and when it was sent: what could arrive after that may lie over it, however late it is.
+Settle = Callable[
+    [str, Sequence[Change], Mapping[str, Order], Mapping[str, str], Mapping[str, int], int], Awaitable[None]
+]
 
 
 @dataclass(slots=True)
@@ -119,10 +121,12 @@ class Courier:
                 self._sending = frozenset()
 
     async def _send_group(self, tenant: str, group: Sequence[_Delivery]) -> None:
-        last = self.replica.clock() - QUEUE_MS
+        sent_at = self.replica.clock()
+        last = sent_at - QUEUE_MS
         failed = {each.change.id: "others took too long before it" for each in group if each.given_at < last}
         given = [each.change for each in group if each.change.id not in failed]
         sent = [change for change in given if not self._is_overtaken(tenant, change)]
+        before = {each.change.id: self._doubt_of(tenant, each.change.id) for each in group}
         try:
             failed |= await self._deliver(tenant, sent)
         except BaseException as error:
@@ -136,9 +140,9 @@ class Courier:
             if not each.future.done():
                 each.future.set_result(failed.get(each.change.id))
         done = {each.change.id: each.change.order for each in group if each.change.id not in failed}
-        doubt = {each.change.id: until for each in group if (until := self._doubt_of(tenant, each.change.id))}
+        doubt = {id: until for id, known in before.items() if (until := max(known, self._doubt_of(tenant, id)))}
         try:
-            await self._settle(tenant, sent, done, failed, doubt)
+            await self._settle(tenant, sent, done, failed, doubt, sent_at)
         # The records are still there, and come up again when their lease is over.
         except Fault as fault:
             log.warning("what %s has was not noted: %s", self.replica.name, fault.message)
@@ -151,10 +155,11 @@ class Courier:
     async def _deliver(self, tenant: str, changes: Sequence[Change]) -> dict[str, str]:
         """By id, why it was not delivered."""
         kept = [as_kept(self.replica, change) for change in changes]
+        doubtful = self._in_doubt(tenant, kept)
         # An erasure depends on no write: those that the store does not take would keep it waiting for ever.
         failed = await self._send(tenant, [change for change in kept if change.entry is None])
         failed |= await self._send(tenant, [change for change in kept if change.entry is not None])
-        failed = self._in_doubt(tenant, kept) | failed
+        failed = doubtful | failed
         for change in changes:
             if change.id not in failed:
                 self._sent[tenant, change.id] = change.seq
@@ -232,7 +237,8 @@ class Courier:
         return max(held.get((tenant, id), 0) for held in (self._doubtful, self._doubtful_deletions))
 
     def _in_doubt(self, tenant: str, changes: Sequence[Change]) -> dict[str, str]:
-        """Deletions that an earlier write may overtake: done, and to be done again once it is too late for that."""
+        """Deletions, about to be sent, that an earlier write may overtake: to be done again once it is too late for
+        that."""
         now = self.replica.clock()
         gone = [change.id for change in changes if change.entry is None]
         doubtful = [id for id in gone if is_ahead(self._doubtful.get((tenant, id), 0), now)]

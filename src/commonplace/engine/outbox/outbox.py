@@ -323,14 +323,15 @@ class Outbox:
             done: Mapping[str, Order],
             failed: Mapping[str, str],
             doubt: Mapping[str, int],
+            sent_at: int,
         ) -> None:
             def work(tx: Transaction) -> list[str]:
                 deliveries.requeue_overtaken(tx, replica.name, sent, self._owner, tx.now)
-                deliveries.note_doubt(tx, replica.name, doubt, tx.now)
+                deliveries.note_doubt(tx, replica.name, doubt, sent_at)
                 for error in set(failed.values()):
                     ids = [id for id, why in failed.items() if why == error]
                     deliveries.postpone(tx, replica.name, ids, error, self._owner, tx.now, self._chance)
-                return deliveries.settle(tx, replica.name, done, tx.now)
+                return deliveries.settle(tx, replica.name, done, sent_at)
 
             changed = await self._core.primary.transact(tenant, work)
             again = [id for id in changed if not self._couriers[replica.name].is_waiting(tenant, id)]
