@@ -30,6 +30,7 @@ from commonplace.engine.outbox.store_names import (
 )
 from commonplace.judges.base import open_judge
 from commonplace.stores.base import Primary, StoreSettings
+from commonplace.stores.file_checks import names_empty_file
 from commonplace.stores.same_store import is_database, products_folder, require_different
 from commonplace.stores.url_checks import require_urls
 from commonplace.stores.urls import (
@@ -182,13 +183,13 @@ def _is_created_on_open(url: str, folder: Path) -> bool:
     """Whether opening a store makes the file or the folder that it keeps everything in: none is there, and can be."""
     try:
         if (place := database_file(url)) is not None:
-            is_there = place.exists()
+            is_there = place.exists() and not names_empty_file(url)
         elif (place := products_folder(url, folder)) is not None:
             is_there = place.exists() and any(place.iterdir())
         else:
             return False
         above = next((each for each in (place, *place.absolute().parents) if each.exists()), place)
-        return not is_there and above.is_dir() and os.access(above, os.W_OK)
+        return not is_there and (above == place or above.is_dir()) and os.access(above, os.W_OK)
     except OSError:  # opening it says why
         return False
 

@@ -247,9 +247,12 @@ async def test_what_waits_under_two_names_of_a_store_is_told_as_either_has_it() 
     assert record.value["doubt"] == now + 500
 
 
+@pytest.mark.parametrize("is_empty", [False, True], ids=["gone", "empty"])
 @pytest.mark.parametrize("more", [0, 1], ids=["the last memory", "one of two"])
 @run
-async def test_a_copy_whose_file_is_gone_is_begun_anew_and_said_to_lack_what_it_had(tmp_path: Path, more: int) -> None:
+async def test_a_copy_whose_file_is_gone_is_begun_anew_and_said_to_lack_what_it_had(
+    tmp_path: Path, more: int, is_empty: bool
+) -> None:
     """Such as one on a disk that is not mounted: the erasure was delivered to the new file, and nothing showed it."""
     clock = FakeClock()
     engine = await open_beside(tmp_path, clock, "b.db")
@@ -258,10 +261,12 @@ async def test_a_copy_whose_file_is_gone_is_begun_anew_and_said_to_lack_what_it_
         await engine.remember(WHO, Draft("agent", "semantic", "Bob likes tea"))
     await engine.close()
     (tmp_path / "b.db").rename(tmp_path / "b.away")
+    if is_empty:
+        (tmp_path / "b.db").touch()
     for opened in range(2):
         engine = await open_beside(tmp_path, clock, "b.db")
         said = (await engine.stores.list(WHO))[1].get("last_error", "")
-        assert "its file or folder was not there, and was begun anew" in said
+        assert "its file or folder was gone or empty, and was begun anew" in said
         assert "run `commonplace stores resync sqlite-2`" in said
         assert not (await engine.stores.examine())[0].ok
         if not opened:
@@ -284,6 +289,7 @@ async def test_a_copy_whose_file_is_gone_is_begun_anew_and_said_to_lack_what_it_
         ("sqlite://{0}/new.db", True),
         ("sqlite-vec://{0}/not/there/new.db", True),
         ("sqlite://{0}/file", False),
+        ("sqlite://{0}/no-bytes", True),
         ("sqlite://{0}/empty", False),  # a folder, which is no file
         ("sqlite://{0}/file/new.db", False),  # no folder can be made there
         ("sqlite://:memory:", False),
@@ -298,6 +304,7 @@ async def test_a_copy_whose_file_is_gone_is_begun_anew_and_said_to_lack_what_it_
 )
 def test_what_is_not_there_is_created_by_opening_it(tmp_path: Path, url: str, created: bool) -> None:
     (tmp_path / "file").write_text("SQLite")
+    (tmp_path / "no-bytes").touch()
     for folder in ("empty", "full", "mem0/full"):
         (tmp_path / folder).mkdir(parents=True)
     for folder in ("full", "mem0/full"):

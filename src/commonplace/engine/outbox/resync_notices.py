@@ -47,8 +47,8 @@ async def resync_advice(primary: Primary, name: str, *, writes: bool = True) -> 
         )
     if held.get(INCOMPLETE) == BEGUN_ANEW:
         said.append(
-            "its file or folder was not there, and was begun anew: it lacks what it had, and the one before may have "
-            f"copies of what was erased: put that back if it is somewhere; then run {resync}"
+            "its file or folder was gone or empty, and was begun anew: it lacks what it had, and the one before may "
+            f"have copies of what was erased: put that back if it is somewhere; then run {resync}"
         )
     elif held.get(INCOMPLETE):
         said.append(f"never resynced: memories from before it was attached are not there; run {resync}")

@@ -58,8 +58,8 @@ _OWN_SENTENCES = re.compile(
             f"{_RESYNC} makes it equal",
             "never resynced: memories from before it was attached are not there",
             'what was written under write = "primary_only" is not there',
-            "its file or folder was not there, and was begun anew: it lacks what it had, and the one before may have "
-            "copies of what was erased: put that back if it is somewhere",
+            "its file or folder was gone or empty, and was begun anew: it lacks what it had, and the one before may "
+            "have copies of what was erased: put that back if it is somewhere",
             f"then run {_RESYNC}",
             f"the name {_NAME} was given to another address while changes waited for the store that had it, which may "
             "still have copies of what was erased: attach that one under a name of its own and resync it",
