@@ -10,6 +10,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from postgres_databases import database_for, server
@@ -77,6 +78,41 @@ def test_what_is_no_copy_costs_no_other_anything(tmp_path: Path) -> None:
         assert [bool(m.store_id) for m in found if isinstance(m, UnreadableCopy)] == [True]
         assert await store.delete("local", ["0199-b"]) == 1
         assert [m.id async for page in store.copy_pages("local", "agent") for m in page] == [good.id]
+        await store.close()
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("place", ["a folder", "a database"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"project": None},
+        {"user_id": {"$in": ["alice", None]}},
+        {"kind": {"$gt": "a"}},
+        {"kind": {"$gt": 5}},
+        {"session_id": {"$lte": "2026-03-01"}},
+        {"user_id": 5.5},
+        {"user_id": {"$in": ["alice", 5]}},
+        {"kind": "*"},
+        {"created_at": {"$in": [1, 2.5]}},
+        {"created_at": {"$gte": 0.5}},
+    ],
+    ids=str,
+)
+def test_what_a_filter_compares_that_mem0_cannot_is_compared_here(tmp_path: Path, asked: Any, place: str) -> None:
+    """mem0 fails at a null, at texts that are ordered and at numbers that are no integers, and takes * for everything.
+    Three such questions, whoever asks them, would have it asked nothing for a while."""
+    embed = HashingEmbedder().embed
+    store = Mem0Store(tmp_path / "mem0", embed, database_for(tmp_path) if place == "a database" else None)
+    common = Memory("0199-a", "local", "agent", "semantic", "Alice drinks tea", created_at=1, user_id="alice")
+    memories = [common, replace(common, id="0199-b", kind="zebra", project="home", user_id="bob", session_id="1999")]
+    reach = Reach("local", ("agent",), parse(asked))
+
+    async def work() -> None:
+        await store.put([Entry(each, embed([each.content]), b"") for each in memories])
+        found = await store.search(Search(reach, "tea", embed(["tea"])[0]))
+        assert sorted(c.memory.id for c in found) == [each.id for each in memories if reach.admits(each)]
         await store.close()
 
     asyncio.run(work())

@@ -24,6 +24,7 @@ from commonplace.stores.health_checks import require_folder
 from commonplace.stores.mixins import page_of
 from commonplace.stores.urls import ENCODED, MEM0_IN_DATABASE, folder_of, split_options
 from commonplace.wire.errors import Unavailable, ValidationError
+from commonplace.wire.filters import Condition
 from commonplace.wire.record import Clock, Memory, system_clock
 from commonplace.wire.shown_urls import shown_url
 
@@ -32,8 +33,8 @@ _EVERYTHING = "commonplace"  # the run_id of all that is ours: mem0 finds nothin
 _MOST = 100_000  # memories that are asked for at first; of a full answer there may be more
 _MORE = 4  # times as many are asked for then: mem0 has no second page
 _PAGE = 1000
-#: Conditions that mem0 can filter by, as it has the fields; the rest is read and compared.
-_NATIVE = {"eq", "in", "gt", "gte", "lt", "lte"}
+_ORDERED = {"gt", "gte", "lt", "lte"}
+#: Fields that mem0 can filter by, as it has them; the rest is read and compared.
 _FIELDS = ("id", "type", "user_id", "created_at", "kind", "project", "session_id")
 
 
@@ -254,9 +255,19 @@ def _filters(reach: Reach) -> tuple[dict[str, Any], bool]:
     filters: dict[str, Any] = {}
     for condition in reach.where:
         field = f"our_{condition.path[0]}" if condition.path else ""
-        if len(condition.path) == 1 and condition.path[0] in _FIELDS and condition.op in _NATIVE:
+        if len(condition.path) == 1 and condition.path[0] in _FIELDS and _is_native(condition):
             filters.setdefault(field, condition.value if condition.op == "eq" else {condition.op: condition.value})
     return filters, len(filters) == len(reach.where)
+
+
+def _is_native(condition: Condition) -> bool:
+    """Whether mem0 can compare it so: it fails at a value of another kind, and at texts in an order, and takes * for
+    whatever there is."""
+    value = condition.value
+    if condition.op in _ORDERED:
+        return condition.path[0] == "created_at" and isinstance(value, int | float) and not isinstance(value, bool)
+    values = value if condition.op == "in" else [value] if condition.op == "eq" else []
+    return bool(values) and any(all(type(each) is kind and each != "*" for each in values) for kind in (str, int))
 
 
 def _whole(ask: Callable[[int], Any]) -> list[dict[str, Any]]:
