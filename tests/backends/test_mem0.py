@@ -118,6 +118,32 @@ def test_what_a_filter_compares_that_mem0_cannot_is_compared_here(tmp_path: Path
     asyncio.run(work())
 
 
+@pytest.mark.parametrize("place", ["a folder", "a database"])
+def test_a_tenant_or_an_agent_of_the_name_that_mem0_takes_for_everyone_has_its_own_alone(
+    tmp_path: Path, place: str
+) -> None:
+    """A resync of that tenant would delete the copies of all others, and an erasure there what has the same id here."""
+    embed = HashingEmbedder().embed
+    store = Mem0Store(tmp_path / "mem0", embed, database_for(tmp_path) if place == "a database" else None)
+    whose = [("local", "agent"), ("*", "agent"), ("local", "*")]
+    memories = [Memory("0199-a", t, a, "semantic", f"{t} {a} drinks tea", created_at=1) for t, a in whose]
+
+    async def work() -> None:
+        for each in memories:
+            each.id = f"0199-{each.agent_id}"  # as where two tenants imported the same
+            await store.put([Entry(each, embed([each.content]), b"")])
+        for each in memories:
+            copies = [m async for page in store.copy_pages(each.tenant, each.agent_id) for m in page]
+            asked = Search(Reach(each.tenant, (each.agent_id,)), "tea", embed(["tea"])[0])
+            assert copies == [each] == [c.memory for c in await store.search(asked)]
+        assert await store.agent_names("*") == ["agent"]
+        assert await store.delete("*", ["0199-agent"]) == 1
+        assert await store.get("local", ["0199-agent"]) == memories[:1]
+        await store.close()
+
+    asyncio.run(work())
+
+
 def test_one_with_the_id_of_a_copy_does_not_hide_it(tmp_path: Path) -> None:
     embed = HashingEmbedder().embed
     store = Mem0Store(tmp_path / "mem0", embed)

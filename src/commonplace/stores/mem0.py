@@ -139,7 +139,7 @@ class Mem0Store:
         native, is_all = _filters(reach)
 
         def nearest(agent: str) -> list[dict[str, Any]]:
-            filters = {"run_id": _EVERYTHING, "our_tenant": reach.tenant, "our_agent": agent, **native}
+            filters = {"run_id": _EVERYTHING, **_exactly(our_tenant=reach.tenant, our_agent=agent), **native}
             if is_all:
                 most = 2 * search.limit + 20
                 return _results(self._mem0.search(text, filters=filters, top_k=most, threshold=0.0))
@@ -166,12 +166,12 @@ class Mem0Store:
         return page_of(filter(reach.admits, held), limit, cursor, newest_first)
 
     async def copy_pages(self, tenant: str, agent_id: str) -> AsyncIterator[Sequence[Memory]]:
-        found = await self._run(lambda: self._all({"our_tenant": tenant, "our_agent": agent_id}))
+        found = await self._run(lambda: self._all(our_tenant=tenant, our_agent=agent_id))
         for start in range(0, len(found), _PAGE):
             yield [self._memory(each) for each in found[start : start + _PAGE]]
 
     async def agent_names(self, tenant: str) -> list[str]:
-        found = await self._run(lambda: self._all({"our_tenant": tenant}))
+        found = await self._run(lambda: self._all(our_tenant=tenant))
         return sorted({self._memory(each).agent_id for each in found} - {""})
 
     async def health(self) -> dict[str, Any]:
@@ -198,11 +198,11 @@ class Mem0Store:
 
     def _named(self, tenant: str, ids: Sequence[str]) -> list[dict[str, Any]]:
         """mem0's copies of these memories, of which there may be more than one."""
-        found = [each for id in ids for each in self._all({"our_id": id, "our_tenant": tenant})]
+        found = [each for id in ids for each in self._all(our_id=id, our_tenant=tenant)]
         return [each for each in found if (each.get("metadata") or {}).get("our_id") in ids]
 
-    def _all(self, filters: dict[str, Any]) -> list[dict[str, Any]]:
-        ours = {"run_id": _EVERYTHING, **filters}
+    def _all(self, **fields: str) -> list[dict[str, Any]]:
+        ours = {"run_id": _EVERYTHING, **_exactly(**fields)}
         return _whole(lambda most: self._mem0.get_all(filters=ours, top_k=most))
 
     def _memory(self, found: dict[str, Any]) -> Memory:
@@ -248,6 +248,11 @@ class _NoHistory:
 def _filterable(memory: Memory) -> dict[str, Any]:
     fields = {f"our_{name}": getattr(memory, name) for name in _FIELDS if getattr(memory, name) is not None}
     return {**fields, "our_tenant": memory.tenant, "our_agent": memory.agent_id}
+
+
+def _exactly(**fields: str) -> dict[str, Any]:
+    """Filters by what these fields say: a * alone would be whatever there is, and one may be called so."""
+    return {name: {"in": [value]} if value == "*" else value for name, value in fields.items()}
 
 
 def _filters(reach: Reach) -> tuple[dict[str, Any], bool]:
