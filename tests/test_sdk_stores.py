@@ -101,3 +101,17 @@ def test_what_cannot_be_attached_is_refused_with_what_it_lacks(tmp_path: Path) -
         assert refusal(sync).endswith("not async; attach a Memory in its place")
     with SyncRemoteMemory("http://127.0.0.1:9") as remote:
         assert refusal(remote).endswith("not async; attach a RemoteMemory in its place")
+
+
+@pytest.mark.parametrize("copies", [[], ["sqlite://{0}/two.db"]], ids=["alone", "with a copy"])
+@pytest.mark.parametrize("scheme", ["sqlite", "sqlite-vec"])
+def test_a_first_store_of_a_user_without_a_home_folder_is_refused(
+    tmp_path: Path, scheme: str, copies: list[str]
+) -> None:
+    async def work() -> None:
+        stores = [f"{scheme}://~nobody-here/one.db", *(url.format(tmp_path) for url in copies)]
+        with pytest.raises(ValidationError, match="there is no home folder of that user"):
+            await Memory("assistant", stores=stores, embedder="none", data=tmp_path).remember("Alice likes tea")
+        assert list(tmp_path.iterdir()) == []
+
+    asyncio.run(work())

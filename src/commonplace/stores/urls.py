@@ -240,8 +240,12 @@ def database_file(url: str) -> Path | None:
     if scheme not in FILE_SCHEMES or place in ("", ":memory:"):
         return None
     path = _unquote_path(place)
+    return _expanded(Path("/" + path.lstrip("/")) if path.startswith("/") else Path(path), url)
+
+
+def _expanded(path: Path, url: str) -> Path:
     try:
-        return (Path("/" + path.lstrip("/")) if path.startswith("/") else Path(path)).expanduser()
+        return path.expanduser()
     except RuntimeError:
         raise ValidationError(
             f"cannot use {shown_url(url)}: there is no home folder of that user", field="store"
@@ -276,7 +280,7 @@ def store_key(url: str) -> str:
         return ""
     scheme, _, place = url.partition("://")
     if scheme in FILE_SCHEMES:  # the same name is another file in another folder
-        place = str(Path(place).expanduser().absolute())
+        place = str(_expanded(Path(place), url).absolute())
     return sha256_hex(f"{scheme}://{place}".encode("utf-8", "surrogateescape"))
 
 
