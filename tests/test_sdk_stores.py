@@ -115,3 +115,19 @@ def test_a_first_store_of_a_user_without_a_home_folder_is_refused(
         assert list(tmp_path.iterdir()) == []
 
     asyncio.run(work())
+
+
+@pytest.mark.parametrize("place", ["first", "copy"])
+@pytest.mark.parametrize("scheme", ["sqlite", "sqlite-vec"])
+@pytest.mark.parametrize("half", [0xDCE9, 0xD800], ids=["a byte of a name", "half of a pair"])
+def test_a_store_whose_url_is_no_text_is_refused(tmp_path: Path, half: int, scheme: str, place: str) -> None:
+    """No copy could ever be made there."""
+
+    async def work() -> None:
+        named = [f"sqlite://{tmp_path}/one.db", f"{scheme}://{tmp_path}/caf{chr(half)}.db"]
+        stores = named[::-1] if place == "first" else named
+        with pytest.raises(ValidationError, match=r"the URL of the sqlite(-vec)?:// store is not UTF-8 text"):
+            await Memory("assistant", stores=stores, embedder="none", data=tmp_path).remember("Alice likes tea")
+        assert list(tmp_path.iterdir()) == []
+
+    asyncio.run(work())

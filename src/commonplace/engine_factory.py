@@ -71,12 +71,12 @@ async def open_engine(
     settings.governance, settings.policy = config.governance, config.policy
     settings.host_names, settings.recalls_per_minute = config.allowed_hosts, config.recall_budget
     settings.routing = config.routing
-    settings.store = store_key(config.store_url) if store is None else ""
     # First: a URL that is wrong opens nothing.
     require_urls([*(() if store is not None else (config.store_url,)), *config.replica_urls])
     copies = [*map(parse_store_url, config.replica_urls)]
     for copy in copies:
         plugins.opener(copy.url)
+    settings.store = store_key(config.store_url) if store is None else ""
     if copies and store is None:
         await _require_different([config.store_url, *config.replica_urls], config.data)
     if len({id(each) for each in others}) < len(others):

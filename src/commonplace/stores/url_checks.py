@@ -25,6 +25,7 @@ def require_urls(urls: Sequence[str]) -> None:
     password with a space in it: where none of them is of a server."""
     for url in urls:
         if has_scheme(url):
+            _require_text(url)
             continue
         local = all(each.partition("://")[0] in _LOCAL_SCHEMES for each in urls if has_scheme(each))
         quotable = local and len(urls) > 1 and not holds_secret(" ".join(urls)) and not _MAY_SURROUND_SECRET.search(url)
@@ -62,3 +63,12 @@ def require_well_formed(url: str) -> None:
                 "65535 where it has one; write for example http://127.0.0.1:8420/v1",
                 field="stores",
             )
+
+
+def _require_text(url: str) -> None:
+    """SQLite and libpq take no other names."""
+    try:
+        url.encode()
+    except UnicodeEncodeError:
+        scheme = url.partition("://")[0]
+        raise ValidationError(f"the URL of the {scheme}:// store is not UTF-8 text", field="stores") from None
