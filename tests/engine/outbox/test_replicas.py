@@ -38,6 +38,23 @@ async def test_it_is_opened_when_it_is_first_needed_and_once() -> None:
 
 
 @run
+async def test_one_that_is_closed_is_opened_for_nobody_who_asks_it_still() -> None:
+    """As a recall that is under way does: nobody would close it, and its folder may be one process's at a time."""
+    opened: list[Flaky] = []
+
+    def open_store() -> Flaky:
+        opened.append(Flaky(FakeClock()))
+        return opened[-1]
+
+    replica = Replica(Attachment("copy", open_store), FakeClock())
+    await replica.ready(5)
+    await replica.close()
+    with pytest.raises(Unavailable, match="it is closed"):
+        await replica.search(_ask)
+    assert len(opened) == 1
+
+
+@run
 async def test_one_that_is_down_at_the_start_is_opened_when_it_is_back() -> None:
     clock, there = FakeClock(), False
 

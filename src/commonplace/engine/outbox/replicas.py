@@ -60,6 +60,7 @@ class Replica:
         self._probe_error: str | None = None  # the breaker's, where a probe was the last to fail
         self._search_again: Callable[[Store], Awaitable[object]] | None = None  # where the last search failed
         self._logged_away = False
+        self._is_closed = False
         self.is_complete = False  # whether it is known that nothing is missing there from before it was attached
         self._capabilities: frozenset[str] = frozenset()  # as they were last read
 
@@ -264,6 +265,8 @@ class Replica:
         return answer
 
     async def _opened(self) -> Store:
+        if self._is_closed:  # whoever asks nevertheless, such as a recall under way, would open it for nobody to close
+            raise Unavailable("it is closed")
         if self._store is None:
             self.start()
             assert self._opening is not None
@@ -280,6 +283,7 @@ class Replica:
         return store
 
     async def close(self) -> None:
+        self._is_closed = True
         if self._opening is not None and not self._opening.done():
             self._opening.cancel()
         if self._store is not None:
