@@ -336,6 +336,7 @@ def test_every_command_that_writes_tells_of_a_store_that_is_down(
     assert done.code in (0, 2), done
     if not as_json:
         assert done.err.count("it is kept and tried again") == 1, done
+        assert re.search(r"\bother: .*; it is kept and tried again", done.err), done
         return
     (document,) = [json.loads(line) for line in done.out.splitlines()]
     said = json.dumps(document)

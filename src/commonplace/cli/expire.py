@@ -8,7 +8,7 @@ from commonplace.cli import FAILURE, OK
 from commonplace.cli.support import options
 from commonplace.cli.support.command import Answer, Commands, Session, option
 from commonplace.cli.support.options import TYPES
-from commonplace.cli.support.output import confirm, plural
+from commonplace.cli.support.output import confirm, plural, store_problems
 from commonplace.cli.support.tables import memories_table
 from commonplace.wire.errors import ValidationError
 
@@ -59,7 +59,7 @@ def expire(
             confirm(f"{action.capitalize()} {'these' if len(found) > 1 else 'this'} {plural(len(found), 'memory')}?")
     answer = run(run.memory.expire(policy, action=action))
     done = answer.matched_count - (answer.remaining_count or 0)
-    failed = [each.error for each in answer.errors or ()]
+    failed = store_problems(answer.model_dump())
     said = f"{_DONE[answer.action_taken]} {plural(done, 'memory')}"
     if done < answer.matched_count:
         said += f" of {answer.matched_count:,}"

@@ -104,7 +104,7 @@ def forget(
         remarks += remains(answer.erased.model_dump())
     done = f"{'erased' if hard else 'forgot'} {plural(len(answer.forgotten_ids), 'memory')}"
     done += _covered({each.agent_id: each.count for each in answer.agents or ()})
-    failed = [outcome.error for outcome in answer.stores if outcome.error is not None]
+    failed = [f"{outcome.store}: {outcome.error}" for outcome in answer.stores if outcome.error is not None]
     if answer.remaining_ids:
         done += f"; {plural(len(answer.remaining_ids), 'memory')} of what was meant could not be"
     nothing = not (answer.forgotten_ids or all_agents)
