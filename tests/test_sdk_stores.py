@@ -131,3 +131,19 @@ def test_a_store_whose_url_is_no_text_is_refused(tmp_path: Path, half: int, sche
         assert list(tmp_path.iterdir()) == []
 
     asyncio.run(work())
+
+
+def test_another_text_in_an_object_is_told_with_what_makes_it_equal(tmp_path: Path) -> None:
+    """No command can attach an object of a program."""
+
+    async def work() -> None:
+        settings: dict[str, Any] = {"embedder": "none", "data": tmp_path}
+        theirs = Memory("assistant", stores=[f"sqlite://{tmp_path}/theirs.db"], **settings)
+        async with theirs, Memory("assistant", stores=[f"sqlite://{tmp_path}/one.db", theirs], **settings) as memory:
+            assert (await memory.remember("Alice drinks tea")).stores == ["sqlite", "memory"]
+            (copied,) = (await theirs.list())["memories"]
+            await theirs.update(copied["id"], content="Alice drinks milk")
+            (told,) = (await memory.recall("Alice")).errors or ()
+            assert told.error.endswith("; `await memory.resync('memory')` puts it right")
+
+    asyncio.run(work())

@@ -212,7 +212,7 @@ async def test_nothing_is_invented_altered_or_shown_to_others() -> None:
             found = await ask(h, k=50, fusion=fusion, explain=True, min_score=0.0)
             assert [hit.memory.content for hit in found.hits] == ["Alice drinks tea"]
             assert "another text for 1 of the memories" in found.errors["rogue"]
-            assert "stores resync rogue" in found.errors["rogue"]
+            assert "memory.resync('rogue')" in found.errors["rogue"]
             assert found.explain["stores"]["rogue"] == {"found": 7, "unknown": 6, "behind": 0, "altered": 1}
         assert (await h.engine.stores.list(WHO))[1]["altered"] == 3
         theirs = await h.engine.stores.list(Principal(tenant="elsewhere", role="admin"))

@@ -27,13 +27,17 @@ LEFT_OUT, UNATTACHED, WITHHELD = "left_out", "stores", "withheld"
 _SINCE, _RESYNC = "since", "resync"  # when first; and the resync that has begun since then
 
 
+def resync_call(name: str, *, has_address: bool) -> str:
+    """An object of a program has no address, and no command can attach it."""
+    return f"`commonplace stores resync {name}`" if has_address else f"`await memory.resync({name!r})`"
+
+
 async def resync_advice(primary: Primary, name: str, *, writes: bool = True) -> str | None:
     """Why, if at all, a store is to be resynced, which nothing else would put right. That it lacks what is kept from it
     is said once `writes` go there again: until then it is meant to."""
     record = await primary.record(SYSTEM, STORE_NAME, name)
     held: Mapping[str, Any] = {} if record is None else record.value
-    # An object of a program has no address, and no command can attach it.
-    resync = f"`commonplace stores resync {name}`" if held.get("address") else f"`await memory.resync({name!r})`"
+    resync = resync_call(name, has_address=bool(held.get("address")))
     said = []
     if held.get(DISCARDED):
         said.append(

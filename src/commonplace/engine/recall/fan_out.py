@@ -19,6 +19,7 @@ from itertools import pairwise, zip_longest
 from commonplace.engine.core import Core
 from commonplace.engine.outbox.answers import read_candidates
 from commonplace.engine.outbox.replicas import Replica, StoreSkipped, StoreTimeout
+from commonplace.engine.outbox.resync_notices import resync_call
 from commonplace.engine.recall.fusion import OVERFETCH, RRF_K, RankedList
 from commonplace.engine.recall.replication_lag import ReplicationLag, is_untold, is_waiting, read_lag
 from commonplace.stores.base import Candidate, Reach, Search, Store
@@ -293,17 +294,16 @@ async def _admit(
     replica = core.outbox.replicas.named(name)
     assert replica is not None
     if altered:
+        resync = resync_call(name, has_address=bool(replica.attachment.shown))
         if not replica.altered:  # once: not every protocol has a place to say it, and it may be so for every question
             log.warning(
-                "%s has another text for memories than the first store; they were left out, and `commonplace stores "
-                "resync %s` puts it right",
+                "%s has another text for memories than the first store; they were left out, and %s puts it right",
                 name,
-                name,
+                resync,
             )
         replica.altered[rows[known[0].memory.id].tenant] += altered
         out.errors[name] = (
-            f"it has another text for {altered} of the memories it named, which were left out; "
-            f"`commonplace stores resync {name}` puts it right"
+            f"it has another text for {altered} of the memories it named, which were left out; {resync} puts it right"
         )
     out.lists[name] = rank(true, OVERFETCH * k)
     out.weights[name] = replica.weight
