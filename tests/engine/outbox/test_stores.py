@@ -185,6 +185,26 @@ async def test_the_last_error_is_of_what_was_tried_last() -> None:
 
 
 @run
+async def test_what_was_delivered_and_waits_to_be_delivered_once_more_says_why() -> None:
+    async with house() as h:
+        h.copies[0].down = "no route"
+        await h.remember("words")
+        await h.settled()
+        h.copies[0].down = None
+        h.clock.advance(10_000)
+        await h.outbox.run_due()
+        await h.settled()
+        shown = (await h.engine.stores.list(Principal(role="reviewer")))[1]
+        assert (shown["status"], shown["waiting"], shown["failing"]) == ("ok", 1, 0)
+        assert shown["last_error"] == "an earlier write may still arrive; it is delivered once more then"
+        h.clock.advance(60_000)
+        await h.outbox.run_due()
+        await h.settled()
+        shown = (await h.engine.stores.list(WHO))[1]
+        assert (shown["waiting"], "last_error" in shown) == (0, False)
+
+
+@run
 async def test_a_store_that_is_well_and_did_not_take_something_is_a_finding() -> None:
     async with house() as h:
         h.copies[0].refuses = "poison"

@@ -48,6 +48,7 @@ _OWN_SENTENCES = re.compile(
             "another process is delivering it",
             "others took too long before it",
             "an earlier write may still arrive",
+            "it is delivered once more then",
             "what came as a copy from another server is not passed on",
             "it does not keep [a-z]+(?: or [a-z]+)* memories",
             "it lets what it is given wait for approval, so it has no copy yet",

@@ -9,7 +9,7 @@ from commonplace.engine.checks import require_operator
 from commonplace.engine.core import Core
 from commonplace.engine.ledger import audit
 from commonplace.engine.outbox.answers import read_names, read_tenants
-from commonplace.engine.outbox.deliveries import kind_of
+from commonplace.engine.outbox.deliveries import is_ahead, kind_of
 from commonplace.engine.outbox.discard import discard
 from commonplace.engine.outbox.replicas import Replica
 from commonplace.engine.outbox.resync import TIMEOUT_SECONDS, Resync
@@ -191,6 +191,8 @@ class Stores:
             found["behind_ms"] = max(self._core.clock() - min(int(each["at"]) for each in waiting), 0)
         if failing:
             found["last_error"] = max(failing, key=lambda each: each["due"]).get("error", "")
+        elif any(is_ahead(int(each.get("doubt", 0)), self._core.clock()) for each in waiting):
+            found["last_error"] = "an earlier write may still arrive; it is delivered once more then"
         return found
 
     async def _tenants(self, who: Principal) -> Sequence[str]:
