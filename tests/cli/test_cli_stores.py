@@ -203,6 +203,29 @@ def test_reading_begins_no_store(
         monkeypatch.delenv(variable)
 
 
+@pytest.mark.parametrize("named_by", ["--data", "COMMONPLACE_STORE"])
+@pytest.mark.parametrize(
+    ("command", "said"), [("import", "would import 1 memory"), ("capture", "Alice drinks green tea")]
+)
+def test_a_dry_run_begins_no_store(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, said: str, named_by: str
+) -> None:
+    at, turn = "2026-11-19T20:00:00Z", {"role": "user", "content": "Remember that Alice drinks green tea."}
+    turns = [{"type": "user", "sessionId": "s", "uuid": "u", "timestamp": at, "message": turn}]
+    notes = {"results": [{"id": "1", "memory": "Alice drinks green tea", "created_at": at}]}
+    file = tmp_path / "file.json"
+    file.write_text("\n".join(map(json.dumps, [notes] if command == "import" else turns)), "utf-8")
+    if named_by == "COMMONPLACE_STORE":
+        monkeypatch.setenv("COMMONPLACE_STORE", f"sqlite://{tmp_path}/there/commonplace.db")
+    args = ["--data", str(tmp_path / "there")] if named_by == "--data" else []
+    foreseen = cli(command, str(file), "--dry-run", *args)
+    assert (foreseen.code, said in foreseen.out) == (0, True), foreseen
+    assert not (tmp_path / "there").exists()
+    (tmp_path / "there").write_text("no folder", "utf-8")
+    refused = cli(command, str(file), "--dry-run", *args)
+    assert refused.code != 0, "as the run would be"
+
+
 @pytest.mark.parametrize("url", [
     "sqlite://", "sqlite-vec://?name=spare", "memorywire+http://", "memorywire+http://:8420", "memorywire+http://h:99999",
     "memorywire+http://h:s3cret", "memorywire+https://[::1", "memorywire+http://h/ü", "letta://", "letta:///notes",

@@ -61,6 +61,7 @@ def capture(
         raise ValidationError("name a transcript, such as ~/.claude/projects/…/SESSION.jsonl", field="file")
     if format not in _FORMATS:
         raise ValidationError(f"--format takes {', '.join(_FORMATS)}, not {format!r}", field="format")
+    run.dry_run = dry_run
     _ = run.memory  # so that what is begun below is ended with it
     report, broken = run(_capture(run, file, format, user, project, not no_review, dry_run))
     return Answer({**report.document(), "broken": broken}, lambda: _show(report, broken), run.warnings)

@@ -49,6 +49,7 @@ def import_(
     """
     if format not in _FORMATS:
         raise ValidationError(f"--format takes {', '.join(_FORMATS)}, not {format!r}", field="format")
+    run.dry_run = dry_run
     _ = run.memory  # so that what is begun below is ended with it
     given = _Options(format, user, approval, skip_broken, restore_erased, dry_run)
     reports: list[ImportReport] = []

@@ -38,6 +38,7 @@ class Session:
     def __init__(self, data: Path | None, agent: str | None, *, as_json: bool = False, existing: bool = False) -> None:
         self.data, self.agent, self.as_json = data, agent, as_json
         self.existing = existing  # whether a store that is not there is the user's mistake
+        self.dry_run = False  # whether, where it is none, it is looked at as an empty one and not begun
         self.stores: tuple[str, ...] = ()  # URLs, where the command was given some
         self.warnings: list[str] = []
         self.store_problems: dict[str, str] = {}  # why one did not do its part of what was written, by its name
@@ -48,7 +49,7 @@ class Session:
     @cached_property
     def memory(self) -> Memory:
         data = self.data
-        from commonplace import config as configuration
+        from commonplace import config as configuration, plugins
 
         config = configuration.load(data=data, agent=self.agent, stores=self.stores or None)
         self.config_notes = config.notes
@@ -66,6 +67,9 @@ class Session:
 
         if self.existing and config.store is not None:
             _require_store(config.store)
+        if self.dry_run and not plugins.store_exists(config.store_url):
+            plugins.require_creatable(config.store_url)
+            self.stores = ("memory://",)
         # A server on the same data has the model in memory; loading it again takes most of what a command does.
         server = running_server(config.data)
         if server is None:
