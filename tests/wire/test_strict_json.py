@@ -13,6 +13,8 @@ WRONG = [
     (b'{\n"a": }', "not valid JSON: Expecting value", 2, 6),
     ("", "not valid JSON: Expecting value", 1, 1),
     ("{} {}", "not valid JSON: Extra data", 1, 4),
+    ('{"a": "b', "not valid JSON: Unterminated string", 1, 7),
+    ('{"a": "b\n"}', "not valid JSON: Invalid control character", 1, 9),
 ]
 
 

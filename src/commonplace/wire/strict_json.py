@@ -37,9 +37,14 @@ def decode(text: bytes | str, *, unique_keys: bool = False) -> Any:
     except RecursionError as error:
         raise NestedTooDeeply("nested too deeply") from error
     except json.JSONDecodeError as error:
-        raise InvalidJson(f"not valid JSON: {error.msg}", line=error.lineno, column=error.colno) from error
+        raise InvalidJson(f"not valid JSON: {syntax_problem(error)}", line=error.lineno, column=error.colno) from error
     except ValueError as error:  # a constant that is not JSON, or an integer of thousands of digits
         raise InvalidJson(f"not valid JSON: {str(error)[:80]}") from error
+
+
+def syntax_problem(error: json.JSONDecodeError) -> str:
+    """Python's words without the place that some of them go on with, which each caller says in its own way."""
+    return error.msg.removesuffix(" at").removesuffix(" starting")
 
 
 def dumps(document: Any) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from commonplace.transfer.report import BrokenFile
-from commonplace.wire.strict_json import refuse_constant, refuse_repeated_keys
+from commonplace.wire.strict_json import refuse_constant, refuse_repeated_keys, syntax_problem
 
 _CHUNK = 1 << 20
 MAX_ELEMENT_CHARS = 256 << 20
@@ -82,7 +82,7 @@ class _Text:
                     ) from None
                 if not cut_short or not self._more(want):
                     self.at = max(self.at, min(error.pos, len(self._text)))
-                    reason = "ends in the middle of an element" if self._ended and cut_short else error.msg
+                    reason = "ends in the middle of an element" if self._ended and cut_short else syntax_problem(error)
                     raise self.broken(f"is not valid JSON: {reason}") from None
                 want *= 2  # so that a long element is parsed a few times, not once for every chunk
                 continue
