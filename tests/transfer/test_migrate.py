@@ -166,6 +166,14 @@ def test_what_no_path_can_be_is_refused_in_words(option: str, given: str) -> Non
     assert refused.value.details["field"] == option
 
 
+@pytest.mark.parametrize("option", ["from", "to"])
+def test_an_export_is_no_damaged_store(tmp_path: Path, option: str) -> None:
+    file = tmp_path / "everything.jsonl"
+    file.write_text('{"format":"commonplace-export","record":"header","scope":{},"version":1}\n', "utf-8")
+    with pytest.raises(ValidationError, match=f"--{option} names no store: .* is an export; `commonplace import`"):
+        store_url(str(file), option)
+
+
 def test_both_ends_the_same(tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match="name the same store"):
         StoreMove(str(tmp_path), f"sqlite://{tmp_path}/commonplace.db")

@@ -17,6 +17,7 @@ from commonplace.stores.optional import Progress, SecondVectors
 from commonplace.stores.same_store import is_database, is_same
 from commonplace.stores.urls import file_url, is_ephemeral
 from commonplace.transfer.fidelity import Row, fidelity
+from commonplace.transfer.import_file import is_export
 from commonplace.wire.errors import NotFound, ValidationError
 from commonplace.wire.record import Clock, Principal, system_clock
 from commonplace.wire.shown_urls import shown_url
@@ -38,12 +39,23 @@ def store_url(given: str, option: str = "to") -> str:
         return given
     try:
         path = Path(given).expanduser().absolute()
-        database = path if path.is_file() else path / DATABASE
+        is_file = path.is_file()
+        if is_file and _is_export(path):
+            raise _no_store(option, f"{path} is an export; `commonplace import` takes it in")
+        database = path if is_file else path / DATABASE
     except RuntimeError:
         raise _no_store(option, "there is no home folder of that user") from None
     except OSError as error:
         raise _no_store(option, error.strerror or "it cannot be read") from None
     return file_url("sqlite", database)
+
+
+def _is_export(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return is_export(file.read(400))
+    except OSError:  # which whoever opens it as a store says better
+        return False
 
 
 def _no_store(option: str, why: str) -> ValidationError:
