@@ -471,6 +471,20 @@ def test_a_change_does_not_pass_by_the_reviewer(subject: Subject, run: Any, tmp_
     assert run(import_source(subject.engine, WHO, path, "markdown", HOME)).updated["memory"] == 1
 
 
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_statement_does_not_pass_by_the_reviewer(subject: Subject, run: Any, tmp_path: Path, dry_run: bool) -> None:
+    path, careful = EVERY["server_memory"][0](tmp_path), Target("agent", approval=True)
+    report = run(import_source(subject.engine, WHO, path, "server_memory", careful, dry_run=dry_run))
+    assert dict(report.written) == {}
+    (left_out,) = [
+        each for each in report.left_out.as_documents() if "statement of the graph cannot wait" in each["reason"]
+    ]
+    done = run(import_source(subject.engine, WHO, path, "server_memory", HOME))
+    assert left_out["count"] == done.written["statement"] > 0
+    again = run(import_source(subject.engine, WHO, path, "server_memory", careful, dry_run=dry_run))
+    assert again.known["statement"] == left_out["count"]
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_a_dry_run_says_what_the_run_does(name: str, subject: Subject, run: Any, tmp_path: Path) -> None:
     path = EVERY[name][0](tmp_path)

@@ -47,6 +47,9 @@ _UNDECIDED = {
 _CANNOT_WAIT = (
     "it changed at the source, and a change cannot wait for approval; import it without approval, or change it here"
 )
+_STATEMENT_CANNOT_WAIT = (
+    "a statement of the graph cannot wait for approval; import it without approval, or assert it by itself"
+)
 
 
 @dataclass(slots=True, frozen=True)
@@ -178,7 +181,7 @@ class _Writer:
         self._chars = 0
         self._seen: set[bytes] = set()
         self._erased: Erasures | None = None  # asked for with the first statement
-        self._previewed: list[Triple] = []  # statements that a dry run has said would be written
+        self._previewed: list[Triple] = []  # statements that would be written, by a run that writes them
 
     async def add(self, item: SourceMemory) -> None:
         draft = self._draft(item)
@@ -307,10 +310,12 @@ class _Writer:
         if self._erased is None:
             self._erased = await self._engine.imports.erasures(self._who)
         done = await self._engine.imports.statement(
-            self._who, triple, self._erased, dry_run=self._dry_run, same_id_is_known=True
+            self._who, triple, self._erased, dry_run=self._dry_run or self._target.approval, same_id_is_known=True
         )
-        if self._dry_run and done.result == "written":
+        if (self._dry_run or self._target.approval) and done.result == "written":
             done = self._beside_previewed(triple)
+        if self._target.approval and done.result == "written":
+            done = Outcome("left_out", _STATEMENT_CANNOT_WAIT)
         if done.result == "left_out":
             self._report.left_out.add(done.reason, label(f"{item.subject} {item.predicate} {item.object}"))
         else:
