@@ -241,6 +241,22 @@ def test_a_file_that_is_none_of_ours_is_refused(cli: Cli, tmp_path: Path, conten
     assert says in refused.err
 
 
+@pytest.mark.parametrize("packing", ["ZIP_DEFLATED", "ZIP_STORED", "folder"])
+def test_an_export_that_is_packed_is_to_be_taken_out(
+    cli: Cli, remember: Callable[..., str], tmp_path: Path, packing: str
+) -> None:
+    remember("Alice drinks tea")
+    (tmp_path / "folder").mkdir()
+    export = tmp_path / "folder" / "all.jsonl"
+    cli("export", "-o", str(export))
+    if packing != "folder":
+        with zipfile.ZipFile(tmp_path / packing, "w", getattr(zipfile, packing)) as archive:
+            archive.write(export, export.name)
+    refused = cli("import", str(tmp_path / packing))
+    assert refused.code == 1
+    assert f"{packing} holds an export of ours, which is read as a file alone: take that out, and name" in refused.err
+
+
 def test_a_store_of_ours_is_no_file_to_import_and_what_copies_it_is_named(
     cli: Cli, remember: Callable[..., str], data: Path, tmp_path: Path
 ) -> None:

@@ -138,8 +138,9 @@ def _start_of(file: BinaryIO) -> int:
 
 
 def is_export(start: bytes) -> bool:
-    """Whether a file that begins so is one of ours."""
-    return f'"format":"{records.FORMAT}"'.encode() in start[:400].replace(b" ", b"")
+    """Whether a file that begins so is one of ours. An archive may have the beginning of one in it, as it is."""
+    begins = start[:400].removeprefix(codecs.BOM_UTF8).lstrip()
+    return begins.startswith(b"{") and f'"format":"{records.FORMAT}"'.encode() in begins.replace(b" ", b"")
 
 
 def spool(file: BinaryIO, folder: Path) -> Path:

@@ -66,6 +66,12 @@ def detect(path: Path) -> str:
     """Which format a file has; says which there are where it has none of them."""
     source = Source(path)
     try:
+        packed = source.members if source.is_zip or path.is_dir() else []
+        if len(packed) == 1 and is_export(source.head(packed[0])):
+            raise ValidationError(
+                f"{path.name} holds an export of ours, which is read as a file alone: take that out, and name it",
+                field="file",
+            )
         for name in names():
             if importer(name).matches(source):
                 return name
