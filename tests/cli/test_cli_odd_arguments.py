@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,30 @@ def test_no_folder_is_not_the_folder_one_is_in(cli, tmp_path, monkeypatch: pytes
     result = cli("remember", "x", "--data", "")
     assert (result.code, list(tmp_path.iterdir())) == (1, [])
     assert "--data names no folder" in result.err
+
+
+def test_no_file_is_not_the_folder_one_is_in_either(cli, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of an unset variable in a script."""
+    (tmp_path / "secret-diary.md").write_text("Alice likes Bob", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    refused = cli("import", "")
+    assert (refused.code, refused.out) == (1, "")
+    assert "FILE is empty: name a file, a zip or a folder, such as . for this one" in refused.err
+    assert cli("import", ".").out == "imported 1 memory\n"
+
+
+@pytest.mark.parametrize("command", [("export",), ("import", "notes.md"), ("capture", "talk.jsonl")], ids=" ".join)
+def test_a_user_without_a_name_is_neither_everyone_nor_nobody(
+    cli, remember, tmp_path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    remember("Alice likes tea", "--user", "alice")
+    (tmp_path / "notes.md").write_text("Alice likes Bob", "utf-8")
+    turn = {"type": "user", "sessionId": "s", "uuid": "u", "message": {"role": "user", "content": "I prefer tabs."}}
+    (tmp_path / "talk.jsonl").write_text(json.dumps(turn), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    refused = cli(*command, "--user", "")
+    assert (refused.code, refused.out) == (1, "")
+    assert "user_id must not be empty; leave it out where nobody is meant" in refused.err
 
 
 def test_a_review_that_is_not_there_says_how_to_look(cli, remember) -> None:

@@ -61,6 +61,9 @@ def capture(
         raise ValidationError("name a transcript, such as ~/.claude/projects/…/SESSION.jsonl", field="file")
     if format not in _FORMATS:
         raise ValidationError(f"--format takes {', '.join(_FORMATS)}, not {format!r}", field="format")
+    from commonplace.interface.base import check_ids
+
+    check_ids(user_id=user)
     run.dry_run = dry_run
     _ = run.memory  # so that what is begun below is ended with it
     report, broken = run(_capture(run, file, format, user, project, not no_review, dry_run))

@@ -34,6 +34,9 @@ def export(
       commonplace export --agent assistant -o assistant.jsonl
       commonplace export --user alice -o alice.jsonl
     """
+    from commonplace.interface.base import check_ids
+
+    check_ids(user_id=user)
     if everything and (run.agent or user):
         raise ValidationError("--all is everything: leave --agent and --user out, or leave --all out", field="all")
     if file is None and run.as_json:

@@ -20,13 +20,22 @@ if TYPE_CHECKING:
 commands = Commands()
 
 
+def _file(text: str) -> Path:
+    # An unset variable in a script must not mean the folder that the shell happens to be in.
+    if not text:
+        raise ValidationError("FILE is empty: name a file, a zip or a folder, such as . for this one", field="file")
+    return Path(text)
+
+
 _FORMATS = ("auto", "commonplace", "amp", "chatgpt", "claude", "markdown", "mem0", "server-memory", "trusty")
 
 
 @commands.add("import", existing=False, agent="Whose memory it becomes; else whose the file says, else `default`.")
 def import_(
     run: Session,
-    files: Annotated[list[Path], argument("FILE…", "A file, a zip or a folder; `-` is an export of ours on stdin.")],
+    files: Annotated[
+        list[Path], argument("FILE…", "A file, a zip or a folder; `-` is an export of ours on stdin.", parser=_file)
+    ],
     format: Annotated[str, option("--format NAME", f"What it is: {', '.join(_FORMATS)}.", *_FORMATS)] = "auto",
     user: Annotated[str | None, option("--user NAME", "The user it is about, where the file names none.")] = None,
     approval: options.Approval = False,
@@ -49,6 +58,9 @@ def import_(
     """
     if format not in _FORMATS:
         raise ValidationError(f"--format takes {', '.join(_FORMATS)}, not {format!r}", field="format")
+    from commonplace.interface.base import check_ids
+
+    check_ids(user_id=user)
     run.dry_run = dry_run
     _ = run.memory  # so that what is begun below is ended with it
     given = _Options(format, user, approval, skip_broken, restore_erased, dry_run)

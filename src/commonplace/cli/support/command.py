@@ -45,8 +45,8 @@ def option(declaration: str, help: str, *words: str, **settings: Any) -> Any:
     return typer.Option(*names, metavar=metavar, help=help, **settings)
 
 
-def argument(metavar: str, help: str) -> Any:
-    return typer.Argument(metavar=metavar, help=help)
+def argument(metavar: str, help: str, **settings: Any) -> Any:
+    return typer.Argument(metavar=metavar, help=help, **settings)
 
 
 def _offer_agents(ctx: Any, incomplete: str) -> list[str]:
