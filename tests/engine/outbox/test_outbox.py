@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -389,6 +390,44 @@ async def test_a_store_that_does_not_answer_keeps_nothing_that_waits_from_anothe
         finally:
             answers.set()
         assert await task == 2
+
+
+class SlowEmbedder(HashingEmbedder):
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.answers = threading.Event(), threading.Event()
+
+    def _encode(self, texts: list[str]) -> Any:
+        self.asked.set()
+        self.answers.wait()
+        return super()._encode(texts)
+
+
+@run
+async def test_what_a_process_claimed_and_had_not_sent_when_it_ended_is_free_for_the_next() -> None:
+    """A command that only reads ends while it still makes the vectors of what it was to deliver."""
+    embedder = SlowEmbedder()
+    async with house() as h:
+        h.copies[0].down = "no route"
+        id = await h.remember("words")
+        await h.settled()
+        h.copies[0].down = None
+        h.clock.advance(10_000)
+        async with house(clock=h.clock, primary=h.primary, stores=h.copies, embedder=embedder) as reader:
+            task = asyncio.create_task(reader.outbox.run_due())
+            try:
+                async with asyncio.timeout(10):
+                    while not embedder.asked.is_set():
+                        await asyncio.sleep(0)
+                assert (await h.waiting())[id]["owner"] is not None
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+            finally:
+                embedder.answers.set()
+            left = (await h.waiting())[id]
+            assert (left["owner"], left["until"], left["attempts"]) == (None, 0, 1)
+            assert await h.outbox.run_due() == 1
 
 
 def test_what_an_earlier_process_left_is_delivered_without_anyone_asking() -> None:

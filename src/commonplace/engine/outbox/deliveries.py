@@ -158,6 +158,14 @@ def claim(
     return claimed
 
 
+def release(tx: Transaction, store: str, claimed: Mapping[str, Mapping[str, Any]], owner: str) -> None:
+    """Let go of what this owner has claimed and sent to nobody, but for what has changed since: that is being sent."""
+    for id, value in claimed.items():
+        there = tx.record(kind_of(store), id)
+        if there is not None and there.value.get("owner") == owner and order_of(there.value) == order_of(value):
+            tx.put_record(Record(there.kind, id, {**there.value, "owner": None, "until": 0}))
+
+
 def is_due(value: Mapping[str, Any], owner: str | None, now: int) -> bool:
     """For this owner, or for whoever has none of it in hand."""
     free = value.get("owner") in (None, owner) or not is_ahead(int(value.get("until", 0)), now)

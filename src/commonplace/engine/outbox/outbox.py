@@ -34,6 +34,7 @@ T = TypeVar("T")
 log = logging.getLogger("commonplace.stores")
 
 LEASE_MS = 60_000  # for which one process has a delivery in hand, beyond what the store may take for it
+RELEASE_SECONDS = 1.0  # that a process which ends takes at most to give back what it had claimed
 POLL_SECONDS = 5.0
 LOOK_MS = 5_000  # between two looks for stores that another process has been given
 PASS_SECONDS = 60.0  # for one attempt at what is due: an erasure that has come due meanwhile goes first in the next
@@ -290,7 +291,15 @@ class Outbox:
         claimed = await self._core.primary.transact(
             tenant, lambda tx: deliveries.claim(tx, replica.name, ids, self._owner, tx.now, until, idle=idle)
         )
-        changes = await self.current(tenant, claimed, replica)
+        try:
+            changes = await self.current(tenant, claimed, replica)
+        except asyncio.CancelledError:  # this process ends: until the lease runs out nobody else would deliver them
+            with suppress(Exception):  # which then is waited for
+                async with asyncio.timeout(RELEASE_SECONDS):
+                    await self._core.primary.transact(
+                        tenant, lambda tx: deliveries.release(tx, replica.name, claimed, self._owner)
+                    )
+            raise
         if not self.writes and lease is None:  # an operator's resync tells it everything
             changes = [change for change in changes if change.entry is None]  # of what has come back meanwhile nothing
         futures = self._couriers[replica.name].submit(tenant, changes)
