@@ -272,6 +272,39 @@ def test_nobody_to_ask_what_became_of_a_commit(subject: tuple[Subject, Any], mon
     assert [m.content for m in run(s.list())] == ["afterwards"]
 
 
+def test_a_connection_lost_in_the_commit_of_a_lone_work_may_have_kept_it() -> None:
+    """Its process ends itself once the commit has begun."""
+    clock = FakeClock()
+    with empty_database() as url, open_subject(PostgresStore(url, clock), clock) as (s, run):
+
+        def end_in_commit(db: Session) -> None:
+            db.execute(
+                "CREATE FUNCTION end_process() RETURNS trigger LANGUAGE plpgsql AS "
+                "'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END'; "
+                "CREATE CONSTRAINT TRIGGER in_commit AFTER INSERT ON meta DEFERRABLE INITIALLY DEFERRED "
+                "FOR EACH ROW EXECUTE FUNCTION end_process(); INSERT INTO meta(key, number) VALUES('kept', 1)"
+            )
+
+        with pytest.raises(OperatorActionRequired, match="look whether it is there before you repeat it") as lost:
+            run(s.store._writer.run_alone(end_in_commit))
+        assert "was lost during a commit: whether this was kept shows" in lost.value.message
+        assert "look whether it is there" in lost.value.message_for(is_operator=False)
+        run(s.remember("afterwards"))
+
+
+def test_a_commit_of_a_lone_work_that_is_refused_kept_nothing() -> None:
+    clock = FakeClock()
+    with empty_database() as url, open_subject(PostgresStore(url, clock), clock) as (s, run):
+
+        def refused_in_commit(db: Session) -> None:
+            db.execute("CREATE TABLE others(n integer UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+            db.execute("INSERT INTO others VALUES(1), (1)")
+
+        with pytest.raises(Unavailable, match=r"duplicate key value .*; nothing was written, try again"):
+            run(s.store._writer.run_alone(refused_in_commit))
+        run(s.store._writer.run_alone(lambda db: db.execute("CREATE TABLE others()")))
+
+
 def test_a_store_is_closed_though_its_server_hangs(
     subject: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -22,7 +22,7 @@ from commonplace.stores.postgres.connections import Session, close_threads, comm
 from commonplace.stores.postgres.queries import read_meta
 from commonplace.stores.postgres.transaction import BLOCK, Embedders, PostgresTransaction
 from commonplace.stores.worker_threads import WorkerThreads
-from commonplace.wire.errors import OperatorActionRequired, Unavailable, with_public
+from commonplace.wire.errors import Fault, OperatorActionRequired, Unavailable, with_public
 from commonplace.wire.record import Clock
 
 T = TypeVar("T")
@@ -44,10 +44,6 @@ class _Queue:
 
     jobs: deque[Job] = field(default_factory=deque)
     served: bool = False  # a thread is at it
-
-
-class _UnsureCommit(Exception):
-    """The connection was lost while a commit was under way, and nobody could be asked what became of it."""
 
 
 class Writer:
@@ -83,19 +79,23 @@ class Writer:
     # on a writer's thread
 
     def _run_alone(self, work: Callable[[Session], T]) -> T:
-        session = None
+        session, committing = None, False
         try:
             session = self._session()
             session.execute("BEGIN")
             session.execute("LOCK TABLE tenants IN EXCLUSIVE MODE")
             result = work(session)
+            committing = True
             session.execute("COMMIT")
             self._on_commit({}, self._end_of_commit(session))
             return result
         except psycopg.Error as error:
+            # A server that refuses a commit goes on answering. Of one whose answer is lost nothing in the tables tells
+            # whether it was kept: there is no entry of the audit chain to look for.
+            unsure = committing and session is not None and not session.usable
             if session is not None:
                 session.roll_back()
-            raise fault_of(error, self._address, "written", _NOTHING) from error
+            raise (self._unsure() if unsure else fault_of(error, self._address, "written", _NOTHING)) from error
         except BaseException:
             if session is not None:
                 session.roll_back()
@@ -230,12 +230,15 @@ class Writer:
                 return None
         except psycopg.Error as later:
             log.warning("nobody could be asked what became of a commit: %s", sentence_of(later))
-            unsure = "whether this was kept shows when it answers again"
-            lost = f"the connection to {self._address} was lost during a commit: {unsure}"
-            public = f"the store stopped answering during a commit: {unsure}"
-            return with_public(OperatorActionRequired(lost, hint=_LOOK), public, _LOOK)
+            return self._unsure()
         lost = f"the connection to {self._address} was lost"
         return with_public(Unavailable(lost, hint=_NOTHING), "the store could not be written", _NOTHING)
+
+    def _unsure(self) -> Fault:
+        unsure = "whether this was kept shows when it answers again"
+        lost = f"the connection to {self._address} was lost during a commit: {unsure}"
+        public = f"the store stopped answering during a commit: {unsure}"
+        return with_public(OperatorActionRequired(lost, hint=_LOOK), public, _LOOK)
 
     def _is_committed(self, tenant: str, state: TenantState) -> bool:
         """Asked of whoever answers now. The tenant's lock comes first: a commit that is still under way has it. The
