@@ -366,6 +366,39 @@ def test_a_writer_waits_for_another_servers(subject: tuple[Subject, Any]) -> Non
     run(other.close())
 
 
+def test_a_tenant_of_whom_something_always_waits_leaves_others_their_turn() -> None:
+    """One thread writes, and each work of the busy tenant is not done before another of it is waiting."""
+    served: list[str] = []
+
+    async def write(store: PostgresStore) -> None:
+        loop, tasks = asyncio.get_running_loop(), set[asyncio.Task[None]]()
+
+        async def submit(waiting: threading.Event) -> None:
+            if len(served) < 20:
+                tasks.add(asyncio.ensure_future(store.transact("busy", work)))
+                await asyncio.sleep(0)  # until it is with the writer
+            waiting.set()
+
+        def work(tx: Transaction) -> None:
+            waiting = threading.Event()
+            asyncio.run_coroutine_threadsafe(submit(waiting), loop)
+            assert waiting.wait(30)
+            served.append("busy")
+
+        tasks.add(asyncio.ensure_future(store.transact("busy", work)))
+        await asyncio.sleep(0)
+        await store.transact("other", lambda tx: served.append("other"))
+        while tasks:
+            await tasks.pop()
+
+    with empty_database() as url, asyncio.Runner() as runner:
+        store = PostgresStore(f"{url}?pool=1", FakeClock())
+        runner.run(write(store))
+        runner.run(store.close())
+    assert served.index("other") == 1
+    assert len(served) > 20
+
+
 @pytest.mark.parametrize(
     ("statement", "says"),
     [

@@ -54,6 +54,15 @@ class WorkerThreads:
         """Have it done, for nobody in particular: it goes on when the loop that asked is gone."""
         self._give((None, None, work))
 
+    def start_behind(self, work: Callable[[], None]) -> bool:
+        """Have it done after what waits for a thread, so that what is long gives way in between; False where nothing
+        does, or where this is being closed: then whoever asks goes on."""
+        with self._lock:
+            if self._closed or self._work.empty():
+                return False
+            self._work.put((None, None, work))  # at the latest by the thread that asks
+            return True
+
     def _give(self, work: _Work) -> None:
         with self._lock:
             if self._closed:

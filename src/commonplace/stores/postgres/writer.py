@@ -123,6 +123,9 @@ class Writer:
                 for job in wanted:
                     job.error = job.error or error
             deliver(jobs, log)
+            # There are fewer threads than tenants, and of a busy one somebody always waits.
+            if self._threads.start_behind(lambda: self._serve(tenant, queue)):
+                return
 
     def _commit(self, tenant: str, jobs: list[Job]) -> None:
         group = _Group(tenant)
