@@ -102,6 +102,21 @@ def test_compacting_leaves_no_erased_byte_in_a_table(over: tuple[Subject, Any, s
     assert len(run(subject.recall("harbour report", k=10))) == 5
 
 
+def test_tables_of_others_in_the_same_schema_are_neither_compacted_nor_counted() -> None:
+    clock = FakeClock()
+    with empty_database() as url, open_subject(PostgresStore(f"{url}?schema=public", clock), clock) as (subject, run):
+        run(subject.remember("the harbour report"))
+        before = run(subject.store.sizes())
+        with psycopg.connect(url, autocommit=True) as db:
+            db.execute("""CREATE TABLE public."User"(n integer)""")  # a name that has to be quoted
+            db.execute("""INSERT INTO public."User" SELECT generate_series(1, 10000)""")
+            where = """SELECT pg_relation_filepath('public."User"')"""
+            there = db.execute(where).fetchone()
+            assert run(subject.store.sizes()) == before
+            run(subject.store.compact())
+            assert db.execute(where).fetchone() == there
+
+
 def test_what_the_server_backs_up_is_said_so(over: tuple[Subject, Any, str], tmp_path: Path) -> None:
     subject, run, _ = over
     with pytest.raises(OperatorActionRequired, match="pg_dump"):

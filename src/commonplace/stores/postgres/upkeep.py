@@ -12,16 +12,18 @@ from commonplace.stores.optional import Finding, Progress
 from commonplace.stores.postgres import found_by, queries
 from commonplace.stores.postgres.connections import Session, StorePart, exclusive, read
 from commonplace.stores.postgres.generations import count_without_vectors
-from commonplace.stores.postgres.schema import GUARDS
+from commonplace.stores.postgres.schema import GUARDS, TABLES
 from commonplace.stores.postgres.vector_indexes import build_indexes
 from commonplace.wire.errors import OperatorActionRequired
 
-_TABLES = "SELECT c.relname FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace"
+#: A schema may have tables of others beside ours, as `public` has in many databases.
+_OURS = f"c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace AND c.relname ~ '{TABLES}'"
+_TABLES = f"SELECT c.relname FROM pg_class c WHERE {_OURS}"
 _SIZES = (
     "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint, coalesce(sum(pg_total_relation_size(c.oid)) "
     "FILTER (WHERE c.relname ~ '^(postings|parts_|second_parts)'), 0)::bigint, "
     "(SELECT count(*) FROM vector_indexes WHERE ready) "
-    "FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace"
+    f"FROM pg_class c WHERE {_OURS}"
 )
 #: What can be wrong in the rows themselves: the name of the check, the rows that are, and what is said of them.
 _ROW_CHECKS = (
