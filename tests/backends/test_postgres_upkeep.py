@@ -62,6 +62,14 @@ def test_the_doctor_finds_it(over: tuple[Subject, Any, str], damage: str, check:
         assert len(run(subject.recall("harbour report", k=10))) == 5
 
 
+def test_the_guards_of_another_store_in_the_database_are_none_of_this_one(over: tuple[Subject, Any, str]) -> None:
+    subject, run, url = over
+    run(PostgresStore(f"{url}?schema=other", FakeClock()).close())
+    with psycopg.connect(url) as db:
+        db.execute("DROP TRIGGER audit_never_changed ON commonplace.audit")
+    assert wrong(run(subject.store.examine(False))) == ["guards"]
+
+
 @pytest.mark.parametrize(
     "statement",
     [

@@ -19,6 +19,11 @@ from commonplace.wire.errors import OperatorActionRequired
 #: A schema may have tables of others beside ours, as `public` has in many databases.
 _OURS = f"c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace AND c.relname ~ '{TABLES}'"
 _TABLES = f"SELECT c.relname FROM pg_class c WHERE {_OURS}"
+#: Another store may be in another schema of the database.
+_TRIGGERS = (
+    "SELECT t.tgname::text FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid "
+    "WHERE NOT t.tgisinternal AND t.tgenabled <> 'D' AND c.relnamespace = current_schema()::regnamespace"
+)
 _SIZES = (
     "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint, coalesce(sum(pg_total_relation_size(c.oid)) "
     "FILTER (WHERE c.relname ~ '^(postings|parts_|second_parts)'), 0)::bigint, "
@@ -111,9 +116,7 @@ def _build_graphs(db: Session, progress: Progress) -> None:
 
 
 def _examine_guards(db: Session) -> Finding:
-    held = {
-        name for (name,) in db.rows("SELECT tgname::text FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D'")
-    }
+    held = {name for (name,) in db.rows(_TRIGGERS)}
     lacking = [name for name in GUARDS if name not in held]
     return Finding("guards", not lacking, f"the trigger {lacking[0]} is missing" if lacking else "ok")
 
