@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+import sys
 import zipfile
 from dataclasses import replace
 from datetime import datetime
@@ -170,6 +172,39 @@ def test_what_was_forgotten_or_turned_down_does_not_come_back_weeks_later(
     assert (report.written["memory"], report.updated["memory"]) == (0, 0)
     assert [memory.id for memory in run(everything(subject))] == before
     assert not run(subject.engine.reviews.list(WHO, status="pending"))
+
+
+def test_a_dry_run_of_twice_as_many_statements_takes_twice_as_many_steps(
+    subject: Subject, run: Any, tmp_path: Path
+) -> None:
+    def steps(relations: int) -> int:
+        found = 0
+
+        def count(frame: Any, event: str, argument: Any) -> Any:
+            nonlocal found
+            found += event == "line"
+            return count if frame.f_code.co_filename == import_source_module.__file__ else None
+
+        names = [f"e{n}" for n in range(relations + 1)]
+        lines: list[dict[str, Any]] = [
+            {"type": "entity", "name": name, "entityType": "person", "observations": []} for name in names
+        ]
+        lines += [
+            {"type": "relation", "from": one, "to": other, "relationType": "knows"}
+            for one, other in itertools.pairwise(names)
+        ]
+        path = tmp_path / f"{relations}.jsonl"
+        path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+        before = sys.gettrace()
+        sys.settrace(count)
+        try:
+            report = run(import_source(subject.engine, WHO, path, "server_memory", HOME, dry_run=True))
+        finally:
+            sys.settrace(before)
+        assert report.written["statement"] == relations
+        return found
+
+    assert steps(100) < 2.2 * steps(50)
 
 
 @pytest.mark.parametrize("dry_run", [True, False])

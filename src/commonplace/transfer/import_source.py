@@ -187,7 +187,7 @@ class _Writer:
         self._chars = 0
         self._seen: set[bytes] = set()
         self._erased: Erasures | None = None  # asked for with the first statement
-        self._previewed: list[Triple] = []  # statements that would be written, by a run that writes them
+        self._previewed = _PreviewedStatements()
 
     async def add(self, item: SourceMemory) -> None:
         draft = self._draft(item)
@@ -319,24 +319,13 @@ class _Writer:
             self._who, triple, self._erased, dry_run=self._dry_run or self._target.approval, same_id_is_known=True
         )
         if (self._dry_run or self._target.approval) and done.result == "written":
-            done = self._beside_previewed(triple)
+            done = self._previewed.add(triple)
         if self._target.approval and done.result == "written":
             done = Outcome("left_out", _STATEMENT_CANNOT_WAIT)
         if done.result == "left_out":
             self._report.left_out.add(done.reason, label(f"{item.subject} {item.predicate} {item.object}"))
         else:
             (self._report.written if done.result == "written" else self._report.known)["statement"] += 1
-
-    def _beside_previewed(self, triple: Triple) -> Outcome:
-        """What the run would say of it, which will have written the earlier ones of the file by then."""
-        for other in self._previewed:
-            if other.id == triple.id:
-                return Outcome("known")
-            line = (triple.agent_id, triple.subject, triple.predicate)
-            if line == (other.agent_id, other.subject, other.predicate) and other.overlaps(triple):
-                return Outcome("left_out", stated_already(triple))
-        self._previewed.append(triple)
-        return Outcome("written")
 
     def _agent(self, named: str) -> str:
         return self._target.agent if self._target.all_to_agent or not named else named
@@ -359,6 +348,25 @@ class _Writer:
             aliases=[item.id],
             provenance={**draft.provenance, "dialect": DIALECT, IMPORTED: note},
         )
+
+
+class _PreviewedStatements:
+    """Those that would be written, by a run that writes them, by what each speaks of: a file has thousands."""
+
+    def __init__(self) -> None:
+        self._ids: set[str] = set()
+        self._lines: dict[tuple[str, str, str], list[Triple]] = {}
+
+    def add(self, triple: Triple) -> Outcome:
+        """What the run would say of it, which will have written the earlier ones of the file by then."""
+        line = self._lines.setdefault((triple.agent_id, triple.subject, triple.predicate), [])
+        if triple.id in self._ids:
+            return Outcome("known")
+        if any(other.overlaps(triple) for other in line):
+            return Outcome("left_out", stated_already(triple))
+        self._ids.add(triple.id)
+        line.append(triple)
+        return Outcome("written")
 
 
 def _is_unchanged(noted: dict[str, Any], now: dict[str, Any], here: Memory) -> bool:
