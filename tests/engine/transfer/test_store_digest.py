@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +12,13 @@ from filled_store import fill_store
 
 from commonplace.engine.core import SYSTEM
 from commonplace.engine.lifecycle.scheduler import LEASE, LIFECYCLE
+from commonplace.engine.transfer import store_digest
 from commonplace.engine.transfer.migration_marks import MIGRATION
 from commonplace.engine.transfer.store_digest import digest, plan_tenants
 from commonplace.stores.base import Record
-from commonplace.testing.subject import WHO, Subject
+from commonplace.stores.sqlite import SqliteStore
+from commonplace.testing import FakeClock
+from commonplace.testing.subject import WHO, Subject, open_subject
 
 Change = Callable[[Subject], Awaitable[Any]]
 
@@ -70,3 +75,22 @@ def test_what_there_is_to_carry_is_counted_by_tenant(subject: Subject, run: Any)
     found = run(plans())
     assert list(found) == [SYSTEM, "local", "other"]
     assert (found["local"]["memory"], found["local"]["statement"], found["other"]["memory"]) == (5, 1, 1)
+
+
+def test_what_there_is_to_carry_is_not_held_all_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_digest, "PAGE", 4)
+    clock, each, memories = FakeClock(), 250_000, 40
+    with open_subject(SqliteStore(tmp_path / "source.db", clock), clock) as (subject, run):
+        for n in range(memories):
+            run(subject.remember(f"{n} ".ljust(each, "x")))
+
+        async def count() -> int:
+            return sum([plan.counts["memory"] async for plan in plan_tenants(subject.store)])
+
+        tracemalloc.start()
+        try:
+            assert run(count()) == memories
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert most < each * memories / 2

@@ -42,7 +42,7 @@ async def plan_tenants(source: Primary) -> AsyncIterator[TenantPlan]:
         plan = TenantPlan(tenant, head=await source.audit_head(tenant), sequence=await source.sequence(tenant))
         plan.agents = sorted({*await source.agent_names(tenant), *await stating_agents(source, tenant)})
         plan.kinds = await record_kinds(source, tenant)
-        for memory in [m async for m in memories_of(source, tenant, plan.agents)]:
+        async for memory in memories_of(source, tenant, plan.agents):
             plan.counts["memory"] += 1
             if memory.version == 1:
                 plan.versions.append((memory.seq, memory.id, 1, True))
