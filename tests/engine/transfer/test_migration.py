@@ -100,7 +100,7 @@ def test_the_places_of_what_was_erased_are_taken_and_the_doctor_is_content(
         assert [found for found in wait(other.engine.upkeep.doctor(WHO, repair=False)) if not found.ok] == []
 
 
-@pytest.mark.parametrize("stop_after", range(1, 9))
+@pytest.mark.parametrize("stop_after", range(1, 10))
 def test_stopped_anywhere_it_goes_on(
     filled: Subject, run: Any, target: tuple[Subject, Any], stop_after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -211,6 +211,51 @@ def test_what_was_written_since_the_target_was_looked_at_stays(
     assert wait(other.get(wait(other.remember("written since")))).content == "written since"
 
 
+@pytest.mark.parametrize("step", ["take", "transact"])
+def test_what_was_written_just_before_it_began_stays_though_it_was_killed_at_once(
+    step: str, subject: Subject, run: Any, target: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it has seen that it is not the only one, or before it has gone."""
+    run(fill_store(subject))
+    other, wait = target
+    late, kept = migration(subject, other), []
+    real = late._claim.begin
+
+    async def begin(*args: Any) -> Any:
+        kept.append(await other.remember("written just before"))
+        monkeypatch.setattr(late._claim, step, killed)
+        return await real(*args)
+
+    async def killed(*args: Any) -> None:
+        raise RuntimeError("killed")
+
+    monkeypatch.setattr(late._claim, "begin", begin)
+    with pytest.raises(RuntimeError, match="killed"):
+        wait(late.run())
+    with pytest.raises(Conflict, match="another process"):
+        wait(migration(subject, other).run())
+    wait(require_whole(other.store))
+    assert wait(other.get(kept[0])).content == "written just before"
+    assert wait(other.get(wait(other.remember("written since")))).content == "written since"
+
+
+def test_one_that_was_killed_as_it_began_goes_on(
+    subject: Subject, run: Any, target: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(fill_store(subject))
+    other, wait = target
+    first = migration(subject, other)
+
+    async def killed(*args: Any) -> None:
+        raise RuntimeError("killed")
+
+    monkeypatch.setattr(first._claim, "take", killed)
+    with pytest.raises(RuntimeError, match="killed"):
+        wait(first.run())
+    assert wait(migration(subject, other).run())["resumed"]
+    assert wait(migration(subject, other).run())["already_there"]
+
+
 def test_nothing_of_a_claim_is_left(subject: Subject, run: Any, target: tuple[Subject, Any]) -> None:
     run(fill_store(subject))
     other, wait = target

@@ -28,18 +28,20 @@ class Claim:
         def work(tx: Transaction) -> bool:
             noted = tx.record(MIGRATION, SOURCE)
             if noted is None:
-                tx.put_record(Record(MIGRATION, SOURCE, {"begins": dict(begins)}))
+                tx.put_record(Record(MIGRATION, SOURCE, {"begins": dict(begins), "seen_empty": False}))
             elif any(begins.get(tenant) != first for tenant, first in noted.value["begins"].items()):
                 raise Conflict(
                     "the target holds part of another store, of which a migration was stopped",
                     hint="go on with that one, or empty the target",
                 )
             tx.put_record(self._mark())
-            return noted is None
+            return noted is not None and bool(noted.value.get("seen_empty", True))
 
-        is_first = await self._target.transact(SYSTEM, work)
+        # Noted, as whoever was killed before it had looked leaves a mark in what may be somebody's store: going on
+        # would take away what they have written.
+        seen_empty = await self._target.transact(SYSTEM, work)
         self._tenants.add(SYSTEM)
-        if not is_first:
+        if seen_empty:
             return
         for tenant in begins:  # who has it open, and may have written there since it was looked at, does no more
             await self.take(tenant)
@@ -47,6 +49,7 @@ class Claim:
             for tenant in (*self._tenants - {SYSTEM}, SYSTEM):
                 await self.transact(tenant, release)
             raise _overtaken()
+        await self.transact(SYSTEM, _note_empty)
 
     async def take(self, tenant: str) -> None:
         """Before anything is read of it there, so that nobody else writes to it meanwhile."""
@@ -74,6 +77,12 @@ class Claim:
 
     def _is_mine(self, held: Record | None) -> bool:
         return held is not None and held.value["token"] == self._token
+
+
+def _note_empty(tx: Transaction) -> None:
+    noted = tx.record(MIGRATION, SOURCE)
+    assert noted is not None
+    tx.put_record(Record(MIGRATION, SOURCE, {**noted.value, "seen_empty": True}))
 
 
 def release(tx: Transaction) -> None:
