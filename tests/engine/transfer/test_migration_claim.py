@@ -264,6 +264,25 @@ def test_nothing_of_a_claim_is_left(subject: Subject, run: Any, target: tuple[Su
         assert wait(other.store.records(tenant, MIGRATION)) == []
 
 
+def test_one_that_was_overtaken_leaves_no_mark_though_it_is_killed(
+    subject: Subject, run: Any, target: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as on a machine that slept meanwhile. Nobody would take the mark away, and nothing be written there."""
+    run(fill_store(subject))
+    other, wait = target
+    slow = Claim(other.store)
+    wait(slow.begin({}))
+    wait(migration(subject, other).run())
+
+    async def killed(*args: Any) -> None:
+        raise RuntimeError("killed")
+
+    monkeypatch.setattr(slow, "transact", killed)
+    with pytest.raises(Conflict, match="another process"):
+        wait(slow.take("local"))
+    assert wait(other.get(wait(other.remember("written since")))).content == "written since"
+
+
 def test_one_that_was_overtaken_takes_no_further_tenant(target: tuple[Subject, Any]) -> None:
     other, wait = target
     first, last = Claim(other.store), Claim(other.store)

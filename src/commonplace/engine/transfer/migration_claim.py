@@ -55,9 +55,12 @@ class Claim:
         """Before anything is read of it there, so that nobody else writes to it meanwhile."""
         if tenant in self._tenants:
             return
+        # First: whoever is killed with a mark in a store that another has filled leaves it there for good.
+        if not await self._has_target():
+            raise _overtaken()
         await self._target.transact(tenant, lambda tx: tx.put_record(self._mark()))
         self._tenants.add(tenant)
-        if not self._is_mine(await self._target.record(SYSTEM, MIGRATION, OWNER)):
+        if not await self._has_target():
             await self.transact(tenant, release)
             raise _overtaken()
 
@@ -71,6 +74,9 @@ class Claim:
 
         await self.take(tenant)
         return await self._target.transact(tenant, owned)
+
+    async def _has_target(self) -> bool:
+        return self._is_mine(await self._target.record(SYSTEM, MIGRATION, OWNER))
 
     def _mark(self) -> Record:
         return Record(MIGRATION, OWNER, {"token": self._token})
