@@ -173,6 +173,20 @@ def test_the_schema_public_is_not_set_aside() -> None:
         assert "?schema=NAME" in (refused.value.hint or "")
 
 
+def test_a_schema_may_be_called_by_a_word_of_sql() -> None:
+    clock = FakeClock()
+    with empty_database() as url:
+        there = f"{url}?schema=order"
+        with open_subject(PostgresStore(there, clock), clock) as (subject, run):
+            assert run(subject.get(run(subject.remember("Alice drinks tea")))).content == "Alice drinks tea"
+            assert [found for found in run(subject.store.examine(False)) if not found.ok] == []
+            run(subject.store.compact())
+            mark = Record(MIGRATION, SOURCE, {"begins": {}})
+            run(subject.store.transact(SYSTEM, lambda tx: tx.put_record(mark)))
+        _disconnect(url)
+        assert "schema=order_unfinished" in UnfinishedTarget(there).set_aside()
+
+
 def test_every_table_of_a_store_is_known_as_one() -> None:
     clock = FakeClock()
     with empty_database() as url, open_subject(PostgresStore(url, clock), clock) as (subject, run):

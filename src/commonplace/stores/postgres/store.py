@@ -138,7 +138,7 @@ def _make_tables(session: Session, address: Address) -> None:
     session.execute("BEGIN")
     session.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
     session.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-    session.execute(f"CREATE SCHEMA IF NOT EXISTS {address.schema}")
+    session.execute(f'CREATE SCHEMA IF NOT EXISTS "{address.schema}"')  # its name may be a word of SQL
     session.execute("CREATE TABLE IF NOT EXISTS migrations(version integer PRIMARY KEY)")
     (done,) = session.one("SELECT coalesce(max(version), 0) FROM migrations")
     if done > schema.VERSION:

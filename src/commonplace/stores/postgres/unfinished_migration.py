@@ -43,7 +43,7 @@ def set_aside(address: Address) -> Address:
                 hint="use another schema of this database: add ?schema=NAME to the URL",
             )
         name = _free_name(session, address.schema)
-        session.execute(f"ALTER SCHEMA {address.schema} RENAME TO {name}")
+        session.execute(f'ALTER SCHEMA "{address.schema}" RENAME TO {name}')
         session.execute("COMMIT")
     return replace(address, schema=name)
 
