@@ -98,6 +98,23 @@ def test_a_role_that_may_only_read_reads_and_is_told_why_it_cannot_write() -> No
         server().execute(f"DROP ROLE {role}")
 
 
+def test_a_role_that_may_make_no_schema_uses_the_one_that_was_made_for_it() -> None:
+    database = server().create_database()
+    role = f"owns_one_{database}"
+    url = server().url(database).replace("postgres:correct%20horse", f"{role}:geheim")
+    server().execute("CREATE EXTENSION vector", database)
+    server().execute(f"CREATE ROLE {role} LOGIN PASSWORD 'geheim'")
+    try:
+        assert f"have an administrator make the schema commonplace for user {role!r}" in refusal(url).message
+        server().execute(f"CREATE SCHEMA commonplace AUTHORIZATION {role}", database)
+        clock = FakeClock()
+        with open_subject(PostgresStore(url, clock), clock) as (s, run):
+            assert run(s.get(run(s.remember("kept")))).content == "kept"
+    finally:
+        server().drop_database(database)
+        server().execute(f"DROP ROLE {role}")
+
+
 def test_tables_of_a_newer_version_are_left_alone() -> None:
     with empty_database() as url:
         with psycopg.connect(url) as db:

@@ -324,6 +324,8 @@ def _fault_of(error: psycopg.Error, address: Address, verb: str, hint: str | Non
         return OperatorActionRequired(f"{address} has no such database or user ({said[-120:]})", hint="create it")
     if isinstance(error, errors.InsufficientPrivilege):  # whoever tries again is refused again
         hint = f"grant user {address.user!r} reading and writing in the schema {address.schema}"
+        if said.startswith("permission denied for database"):
+            hint = f"have an administrator make the schema {address.schema} for user {address.user!r}"
     kind = OperatorActionRequired if isinstance(error, (errors.DiskFull, errors.InsufficientPrivilege)) else Unavailable
     return kind(f"{address} could not be {verb}: {said[:300]}", hint=hint)
 

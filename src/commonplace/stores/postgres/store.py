@@ -138,7 +138,9 @@ def _make_tables(session: Session, address: Address) -> None:
     session.execute("BEGIN")
     session.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
     session.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-    session.execute(f'CREATE SCHEMA IF NOT EXISTS "{address.schema}"')  # its name may be a word of SQL
+    # To ask for one that is there takes the right to make others, too, which its owner need not have.
+    if session.one("SELECT to_regnamespace(%s) IS NULL", (address.schema,))[0]:
+        session.execute(f'CREATE SCHEMA "{address.schema}"')  # its name may be a word of SQL
     session.execute("CREATE TABLE IF NOT EXISTS migrations(version integer PRIMARY KEY)")
     (done,) = session.one("SELECT coalesce(max(version), 0) FROM migrations")
     if done > schema.VERSION:
