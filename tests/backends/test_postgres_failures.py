@@ -16,14 +16,16 @@ from postgres_databases import empty_database, server
 
 from commonplace.cli import main
 from commonplace.plugins import open_store
-from commonplace.stores.base import Reach, Transaction
+from commonplace.stores.base import Reach, Record, Transaction
 from commonplace.stores.postgres import connections
 from commonplace.stores.postgres.address import parse_address
 from commonplace.stores.postgres.connections import Session, fault_of
 from commonplace.stores.postgres.store import PostgresStore
 from commonplace.testing import FakeClock
 from commonplace.testing.subject import Subject, open_subject
+from commonplace.wire.canonical import mint_id
 from commonplace.wire.errors import Fault, OperatorActionRequired, Unavailable, UnusableStore, ValidationError
+from commonplace.wire.record import Memory
 
 pytestmark = pytest.mark.process
 
@@ -266,6 +268,62 @@ def test_what_became_of_a_commit_is_found_out(
     assert run(s.store.audit_head("local"))[0] == len(contents)
 
 
+@pytest.mark.parametrize("committed", [True, False])
+@pytest.mark.parametrize("ledger", [True, False])
+@pytest.mark.parametrize("what", ["a record", "a memory"])
+def test_nothing_tells_what_became_of_a_commit_without_an_entry(
+    subject: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch, what: str, ledger: bool, committed: bool
+) -> None:
+    """The next of another server may have the same number."""
+    s, run = subject
+    if ledger:
+        run(s.remember("before"))
+    (entry,) = run(s.engine._core.make_entries([Memory(mint_id(1), "local", "agent", "semantic", "copy")]))
+    other = PostgresStore(server().url(s.store.address.parameters["dbname"]), s.clock)
+    works = {"a record": lambda tx: tx.put_record(Record("setting", "x", {})), "a memory": lambda tx: tx.put(entry)}
+    (another,) = run(s.engine._core.make_entries([Memory(mint_id(2), "local", "agent", "semantic", "another")]))
+    execute = Session.execute
+    lost: list[str] = []
+
+    def lose_the_answer(self: Session, sql: str, values: Any = ()) -> Any:
+        if sql == "COMMIT" and not lost and self in s.store._writer._all:
+            lost.append(sql)
+            if committed:
+                execute(self, sql)
+            self.close()
+            asyncio.run(other.transact("local", lambda tx: tx.put(another)))
+            raise psycopg.OperationalError("the connection was lost")
+        return execute(self, sql, values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "execute", lose_the_answer)
+        with pytest.raises(OperatorActionRequired, match="this may have been kept; look whether it is there"):
+            run(s.store.transact("local", works[what]))
+    assert lost
+    run(other.close())
+
+
+def test_what_surely_became_of_a_commit_without_an_entry(
+    subject: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s, run = subject
+    (entry,) = run(s.engine._core.make_entries([Memory(mint_id(1), "local", "agent", "semantic", "copy")]))
+    execute = Session.execute
+    lost: list[str] = []
+
+    def lose_it(self: Session, sql: str, values: Any = ()) -> Any:
+        if sql == "COMMIT" and not lost and self in s.store._writer._all:
+            lost.append(sql)
+            self.close()
+            raise psycopg.OperationalError("the connection was lost")
+        return execute(self, sql, values)
+
+    monkeypatch.setattr(Session, "execute", lose_it)
+    with pytest.raises(Unavailable, match="nothing was written, try again"):
+        run(s.store.transact("local", lambda tx: tx.put(entry)))
+    assert lost
+
+
 def test_nobody_to_ask_what_became_of_a_commit(subject: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     s, run = subject
     execute = Session.execute
@@ -304,7 +362,7 @@ def test_a_connection_lost_in_the_commit_of_a_lone_work_may_have_kept_it() -> No
 
         with pytest.raises(OperatorActionRequired, match="look whether it is there before you repeat it") as lost:
             run(s.store._writer.run_alone(end_in_commit))
-        assert "was lost during a commit: whether this was kept shows" in lost.value.message
+        assert "was lost during a commit: this may have been kept" in lost.value.message
         assert "look whether it is there" in lost.value.message_for(is_operator=False)
         run(s.remember("afterwards"))
 
@@ -371,8 +429,6 @@ def test_a_writer_waits_for_another_servers(subject: tuple[Subject, Any]) -> Non
     def work(tx: Transaction) -> int:
         record = tx.record("setting", "count")
         count = (record.value["n"] if record else 0) + 1
-        from commonplace.stores.base import Record
-
         tx.put_record(Record("setting", "count", {"n": count}))
         return count
 

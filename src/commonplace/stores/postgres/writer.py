@@ -178,6 +178,7 @@ class Writer:
             row = session.one(_LOCK, (tenant,))
         assert number is not None
         group.state = TenantState(*row)
+        group.begun_at = group.state.audit_n
         group.embedders = Embedders.of(meta)
         group.numbers = [*range(number[0], number[0] + BLOCK)]
 
@@ -229,23 +230,26 @@ class Writer:
         if not group.committing or state is None or not state.changed:
             return fault_of(error, self._address, "written", _NOTHING)
         try:
-            if self._is_committed(group.tenant, state):
-                return None
+            is_committed = self._is_committed(group.tenant, state, group.begun_at)
         except psycopg.Error as later:
             log.warning("nobody could be asked what became of a commit: %s", sentence_of(later))
+            return self._unsure("whether this was kept shows when it answers again")
+        if is_committed is None:
             return self._unsure()
+        if is_committed:
+            return None
         lost = f"the connection to {self._address} was lost"
         return with_public(Unavailable(lost, hint=_NOTHING), "the store could not be written", _NOTHING)
 
-    def _unsure(self) -> Fault:
-        unsure = "whether this was kept shows when it answers again"
+    def _unsure(self, unsure: str = "this may have been kept") -> Fault:
         lost = f"the connection to {self._address} was lost during a commit: {unsure}"
         public = f"the store stopped answering during a commit: {unsure}"
         return with_public(OperatorActionRequired(lost, hint=_LOOK), public, _LOOK)
 
-    def _is_committed(self, tenant: str, state: TenantState) -> bool:
+    def _is_committed(self, tenant: str, state: TenantState, begun_at: int) -> bool | None:
         """Asked of whoever answers now. The tenant's lock comes first: a commit that is still under way has it. The
-        hash of the last entry of the audit chain is nobody else's.
+        hash of the last entry of the audit chain is nobody else's; work that began at it and added none has no such
+        sign, as another's may have taken the number that it had, and None says so.
 
         Taking the lock is a write, so this commit waits for the standbys where commits do: a server on its own, whose
         commit no standby has, does not get to answer yes."""
@@ -258,10 +262,11 @@ class Writer:
                 (state.id, state.audit_n, state.audit_hash),
             )
             session.execute("COMMIT")
-            # Work without an entry of its own leaves the hash as it was; then only the sequence tells.
-            return row is not None and found is not None and row[1] >= state.seq
         finally:
             session.roll_back()
+        if row is None or row[1] < state.seq:
+            return False
+        return found is not None if state.audit_n > begun_at else None
 
     def _session(self) -> Session:
         session: Session | None = getattr(self._local, "session", None)
@@ -281,6 +286,7 @@ class _Group:
 
     tenant: str
     state: TenantState | None = None
+    begun_at: int = 0  # the last entry of the ledger before it
     embedders: Embedders | None = None
     numbers: list[int] = field(default_factory=list)
     scopes: dict[tuple[int, str], int] = field(default_factory=dict)  # those met for the first time
