@@ -155,6 +155,14 @@ def test_connections_that_were_lost_are_made_again(subject: tuple[Subject, Any])
     assert len(run(s.list())) == 4
 
 
+def test_work_that_is_alone_makes_a_lost_connection_again() -> None:
+    clock = FakeClock()
+    with empty_database() as url, open_subject(PostgresStore(f"{url}?pool=1", clock), clock) as (s, run):
+        run(s.remember("before"))
+        cut_connections(url)
+        assert run(s.store._writer.run_alone(lambda db: db.one("SELECT count(*) FROM memories"))) == (1,)
+
+
 def test_as_many_reads_as_the_pool_has_connections_go_side_by_side() -> None:
     meeting = threading.Barrier(3)
 

@@ -81,9 +81,7 @@ class Writer:
     def _run_alone(self, work: Callable[[Session], T]) -> T:
         session, committing = None, False
         try:
-            session = self._session()
-            session.execute("BEGIN")
-            session.execute("LOCK TABLE tenants IN EXCLUSIVE MODE")
+            session = self._ready(_begin_alone)
             result = work(session)
             committing = True
             session.execute("COMMIT")
@@ -132,7 +130,7 @@ class Writer:
         session: Session | None = None
         position: int | None = None
         try:
-            session = self._ready(tenant, group)
+            session = self._ready(lambda fresh: self._begin(fresh, tenant, group))
             for job in jobs:
                 self._perform(session, group, job, shared=len(jobs) > 1)
             self._finish(session, group)
@@ -150,12 +148,12 @@ class Writer:
         """Asked only where a standby may answer reads: it takes another round trip."""
         return committed_to(session) if self._address.reads_any else None
 
-    def _ready(self, tenant: str, group: _Group) -> Session:
-        """A connection that holds the tenant's lock. One that was lost while nobody used it is made anew, once."""
+    def _ready(self, begin: Callable[[Session], None]) -> Session:
+        """A connection that holds the lock it needs. One that was lost while nobody used it is made anew, once."""
         for last in (False, True):
             session = self._session()
             try:
-                self._begin(session, tenant, group)
+                begin(session)
                 return session
             except (psycopg.OperationalError, errors.ReadOnlySqlTransaction):
                 # A server that was demoted goes on answering, but takes no writes: the next connection finds another.
@@ -278,6 +276,11 @@ class Writer:
                 self._all.append(fresh)
             self._local.session = session = fresh
         return session
+
+
+def _begin_alone(session: Session) -> None:
+    session.execute("BEGIN")
+    session.execute("LOCK TABLE tenants IN EXCLUSIVE MODE")
 
 
 @dataclass(slots=True)
