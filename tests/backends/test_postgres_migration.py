@@ -22,7 +22,7 @@ from commonplace.stores.base import Record
 from commonplace.stores.postgres.schema import TABLES
 from commonplace.stores.postgres.store import PostgresStore
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.testing.subject import WHO, FakeClock, open_subject
+from commonplace.testing.subject import DAY_MS, WHO, FakeClock, open_subject
 from commonplace.transfer.migrate import StoreMove
 from commonplace.transfer.unfinished_target import UnfinishedTarget
 from commonplace.wire.errors import Conflict, Fault
@@ -34,6 +34,11 @@ def test_there_and_back(tmp_path: Path) -> None:
     clock = FakeClock()
     with empty_database() as url, open_subject(SqliteStore(tmp_path / "a.db", clock), clock) as (first, wait):
         wait(fill_store(first))
+        times = []
+        for step in (30 * DAY_MS, *[1000] * 40, -30 * DAY_MS, *[1000] * 3):  # a clock was set wrong, and back
+            clock.advance(step)
+            times.append(clock.now)
+            wait(first.remember("another note"))
         plans = wait(_planned(first.store))
         with open_subject(PostgresStore(url, clock), clock) as (second, run):
             run(Migration(WHO, first.store, second.store, HashingEmbedder()).run())
@@ -45,6 +50,9 @@ def test_there_and_back(tmp_path: Path) -> None:
                     expected = wait(digest(first.store, plan))
                     assert run(digest(second.store, plan)) == expected
                     assert go(digest(third.store, plan)) == expected
+                expected = [wait(first.store.sequence("local", at)) for at in times]
+                assert [run(second.store.sequence("local", at)) for at in times] == expected
+                assert [go(third.store.sequence("local", at)) for at in times] == expected
             assert run(second.recall("peanuts cashews"))[0].recalls == 3
 
 

@@ -12,7 +12,7 @@ from commonplace.engine import Draft, Forget
 from commonplace.engine.transfer.migration import Migration
 from commonplace.engine.transfer.store_digest import digest, plan_tenants
 from commonplace.stores.sqlite import SqliteStore
-from commonplace.testing.subject import WHO, Subject
+from commonplace.testing.subject import DAY_MS, WHO, Subject
 from commonplace.wire.errors import Conflict, Forbidden
 from commonplace.wire.record import Principal
 
@@ -65,6 +65,37 @@ def test_the_past_reads_the_same(filled: Subject, run: Any, target: tuple[Subjec
         assert wait(other.engine.get(WHO, "agent", "a1", as_of=at)).content == mine
         texts = [m.content for m in run(filled.recall("alice", as_of=at, k=20))]
         assert sorted(m.content for m in wait(other.recall("alice", as_of=at, k=20))) == sorted(texts)
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_the_past_reads_the_same_where_a_clock_was_set_back(
+    subject: Subject, run: Any, target: tuple[Subject, Any], stopped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the source, for the last time after a first run was stopped."""
+    other, wait = target
+    times: list[int] = []
+
+    def write(*steps: int) -> None:
+        for step in steps:
+            subject.clock.advance(step)
+            times.append(subject.clock.now)
+            run(subject.remember(f"note {len(times)}"))
+
+    write(1000, 1000, 1000, 30 * DAY_MS, *[1000] * 10, -30 * DAY_MS, 1000, 1000, 1000)
+    if stopped:
+        write(60 * DAY_MS, *[1000] * 10)
+        move = migration(subject, other)
+
+        async def stop(plans: Any) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(move, "_end", stop)
+        with pytest.raises(KeyboardInterrupt):
+            wait(move.run())
+        write(-60 * DAY_MS, 1000, 1000)
+    wait(migration(subject, other).run())
+    read = [wait(other.store.sequence("local", at)) for at in times]
+    assert read == [run(subject.store.sequence("local", at)) for at in times]
 
 
 def test_it_is_found_reviewed_and_undone_there(filled: Subject, target: tuple[Subject, Any]) -> None:

@@ -110,8 +110,18 @@ class PostgresTransaction(StatementWork):
         self._writing()
         state = self._state
         state.seq += 1
-        state.at = self.now
+        self._date()
         return state.seq
+
+    def _date(self) -> None:
+        """The tenant's last time is this work's from now on. Where it was later, as where a migration brings what was
+        written before a clock was set back, the next entry of the ledger is the first behind a leap."""
+        state = self._state
+        if self._leapt or self.now < state.at:
+            self._leapt = False
+            number = state.audit_n + 1
+            self._db.execute("INSERT INTO clock_leaps VALUES(%s, %s) ON CONFLICT DO NOTHING", (state.id, number))
+        state.at = self.now
 
     def _number(self) -> int:
         if not self._numbers:
@@ -324,10 +334,8 @@ class PostgresTransaction(StatementWork):
         for i, part in enumerate(entry.parts):
             row = (state.id, entry.n, i, part.memory_id, part.payload, part.salt, part.hash)
             self._db.execute("INSERT INTO audit_parts VALUES(%s, %s, %s, %s, %s, %s, %s)", row)
-        if self._leapt:
-            self._leapt = False
-            self._db.execute("INSERT INTO clock_leaps VALUES(%s, %s) ON CONFLICT DO NOTHING", (state.id, entry.n))
-        state.audit_n, state.audit_hash, state.at = entry.n, entry.hash, self.now
+        self._date()
+        state.audit_n, state.audit_hash = entry.n, entry.hash
 
     # records
 

@@ -79,8 +79,18 @@ class SqliteTransaction:
         self._writing()
         state = self._state
         state.seq += 1
-        state.at = self.now
+        self._date()
         return state.seq
+
+    def _date(self) -> None:
+        """The tenant's last time is this work's from now on. Where it was later, as where a migration brings what was
+        written before a clock was set back, the next entry of the ledger is the first behind a leap."""
+        state = self._state
+        if self._leapt or self.now < state.at:
+            self._leapt = False
+            number = state.audit_n + 1
+            self._db.execute("INSERT OR IGNORE INTO meta VALUES(?, ?)", (f"leap/{state.id}/{number}", number))
+        state.at = self.now
 
     # memories
 
@@ -279,10 +289,8 @@ class SqliteTransaction:
             "INSERT INTO audit_parts VALUES(?, ?, ?, ?, ?, ?, ?)",
             [(state.id, entry.n, i, p.memory_id, p.payload, p.salt, p.hash) for i, p in enumerate(entry.parts)],
         )
-        if self._leapt:
-            self._leapt = False
-            self._db.execute("INSERT OR IGNORE INTO meta VALUES(?, ?)", (f"leap/{state.id}/{entry.n}", entry.n))
-        state.audit_n, state.audit_hash, state.at = entry.n, entry.hash, self.now
+        self._date()
+        state.audit_n, state.audit_hash = entry.n, entry.hash
 
     # records
 
