@@ -58,7 +58,8 @@ class WorkerThreads:
         """Have it done after what waits for a thread, so that what is long gives way in between; False where nothing
         does, or where this is being closed: then whoever asks goes on."""
         with self._lock:
-            if self._closed or self._work.empty():
+            # As long as more threads may be begun, what waits was given to one that is free.
+            if self._closed or self._work.empty() or len(self._threads) < self.most:
                 return False
             self._work.put((None, None, work))  # at the latest by the thread that asks
             return True
