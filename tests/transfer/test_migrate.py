@@ -77,6 +77,7 @@ REFUSED = {
     "abacus://x": "there is no store for abacus://",
     "mem0://x": "keeps copies",
     "sqlite:x": "is not a store URL",
+    "host=127.0.0.1 password=hunter22 dbname=x": "is not a store URL",
     "": "names no store",
     " ": "names no store",
 }
@@ -97,6 +98,7 @@ def test_a_dry_run_refuses_what_the_run_refuses(tmp_path: Path, target: str) -> 
         fault = _refusal(tmp_path / "source", target.format(tmp_path), dry_run=dry_run)
         assert fault is not None, dry_run
         assert REFUSED[target].format(tmp_path) in fault.message
+        assert "hunter22" not in fault.message
         said.append((type(fault), fault.message))
     assert said[0] == said[1]
     assert sorted(tmp_path.iterdir()) == before

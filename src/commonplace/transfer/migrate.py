@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ _COPIES_INSTEAD = {
     "to": "name it as a further --store and run `commonplace stores resync NAME`",
 }
 
+#: What libpq also takes for a database, and we do not: its password would be in the name of a folder.
+_LIBPQ = re.compile(r"(?i)(^|\s)password\s*=")
+
 
 def store_url(given: str, option: str = "to") -> str:
     """A store's URL; a folder stands for the embedded store in it, and a file that is there for the one it is."""
@@ -35,7 +39,7 @@ def store_url(given: str, option: str = "to") -> str:
     scheme, _, rest = given.partition("/")[0].partition(":")
     # One that lacks its slashes is refused as a URL: as a folder it would be made, with a password in its name.
     broken = scheme in plugins.BUILT_IN or "@" in rest
-    if "://" in given or broken:
+    if "://" in given or broken or _LIBPQ.search(given):
         return given
     try:
         path = Path(given).expanduser().absolute()
