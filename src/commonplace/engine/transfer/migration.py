@@ -32,6 +32,7 @@ from commonplace.engine.transfer.migration_marks import (
     require_whole,
 )
 from commonplace.engine.transfer.sequence_filler import SequenceFiller
+from commonplace.engine.transfer.source_histories import SourceHistories
 from commonplace.engine.transfer.store_digest import (
     PAGE,
     TenantPlan,
@@ -67,6 +68,7 @@ class Migration:
         self._core = Core(target)
         self._claim = Claim(target)
         self._fillers: dict[str, SequenceFiller] = {}
+        self._histories = SourceHistories(source)
         self._held: set[str] = set()  # ids of all tenants: of an erased one another tenant may have a copy
         self._again = False  # whether the target may have what the source has no more
         self._done = self._total = 0
@@ -85,6 +87,7 @@ class Migration:
         for _ in range(_ATTEMPTS):
             plans = [await self._planned(plan) async for plan in plan_tenants(self._source)]
             self._held = {id for plan in plans for _, id, _, _ in plan.versions}
+            self._histories = SourceHistories(self._source)
             self._done, self._total = 0, sum(len(plan.versions) + plan.head[0] for plan in plans)
             for plan in plans:
                 if not await self._is_done(plan.tenant):
@@ -182,13 +185,14 @@ class Migration:
 
     async def _entries(self, tenant: str, batch: Sequence[tuple[int, str, int, bool]]) -> list[Entry]:
         """Versions with their vectors and terms, in the order asked."""
-        found: dict[tuple[str, int], Memory] = {}
         current = [id for _, id, _, is_current in batch if is_current]
-        found |= {(m.id, m.version): m for m in await self._source.get(tenant, current)}
-        for id in dict.fromkeys(id for _, id, version, _ in batch if (id, version) not in found):
-            found |= {(m.id, m.version): m for m in await self._source.history(tenant, id)}
-        if any((id, version) not in found for _, id, version, _ in batch):
-            raise _ErasedMeanwhile
+        found = {(m.id, m.version): m for m in await self._source.get(tenant, current)}
+        for _, id, version, _ in batch:
+            if (id, version) not in found:
+                versions = await self._histories.of(tenant, id)
+                if version not in versions:
+                    raise _ErasedMeanwhile
+                found[id, version] = versions[version]
         return await self._core.make_entries([found[id, version] for _, id, version, _ in batch])
 
     async def _copy_statements(self, plan: TenantPlan) -> None:
