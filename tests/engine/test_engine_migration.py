@@ -155,9 +155,9 @@ def interrupt(other: Subject, wait: Any, work: Any, calls_before: int, monkeypat
         real_verb = getattr(Claim, verb)
 
         async def take(claim: Claim, of: Any) -> None:
-            taking[0] = True
+            taking[0], before = True, taking[0]  # the one takes by the other
             await real_verb(claim, of)
-            taking[0] = False
+            taking[0] = before
 
         return take
 
