@@ -311,6 +311,20 @@ def test_nothing_tells_what_became_of_a_commit_without_an_entry(
     run(other.close())
 
 
+def test_a_commit_without_an_entry_that_is_refused_kept_nothing() -> None:
+    clock = FakeClock()
+    with empty_database() as url, open_subject(PostgresStore(url, clock), clock) as (s, run):
+
+        def refused_in_commit(tx: Any) -> None:
+            tx.put_record(Record("setting", "x", {}))
+            tx._db.execute("CREATE TABLE others(n integer UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+            tx._db.execute("INSERT INTO others VALUES(1), (1)")
+
+        with pytest.raises(Unavailable, match=r"duplicate key value .*; nothing was written, try again"):
+            run(s.store.transact("local", refused_in_commit))
+        assert run(s.store.record("local", "setting", "x")) is None
+
+
 def test_what_surely_became_of_a_commit_without_an_entry(
     subject: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

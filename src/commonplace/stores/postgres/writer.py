@@ -137,6 +137,7 @@ class Writer:
             position = self._end_of_commit(session)
         except BaseException as error:
             if session is not None:
+                group.refused = session.usable  # a server that refuses a commit goes on answering
                 session.roll_back()
             if (fault := self._after_failure(error, group)) is not None:
                 for job in jobs:
@@ -225,7 +226,7 @@ class Writer:
         if not isinstance(error, psycopg.Error):
             return error
         state = group.state
-        if not group.committing or state is None or not state.changed:
+        if not group.committing or group.refused or state is None or not state.changed:
             return fault_of(error, self._address, "written", _NOTHING)
         try:
             is_committed = self._is_committed(group.tenant, state, group.begun_at)
@@ -295,3 +296,4 @@ class _Group:
     scopes: dict[tuple[int, str], int] = field(default_factory=dict)  # those met for the first time
     grown: dict[int, int] = field(default_factory=dict)
     committing: bool = False
+    refused: bool = False  # by a server that is there
