@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import fields
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from commonplace.engine import Triple
 from commonplace.testing.subject import Subject
 from commonplace.transfer import records
 from commonplace.transfer.export_file import encode
+from commonplace.transfer.import_file import import_export
 from commonplace.wire.errors import Forbidden, NotFound
 from commonplace.wire.record import Memory, Principal
 
@@ -40,6 +42,31 @@ def test_the_same_store_gives_the_same_bytes(filled: Subject, run: Any) -> None:
     first = run(exported(filled))
     filled.clock.advance(3_600_000)
     assert run(exported(filled)) == first
+
+
+def test_agents_are_not_listed_anew_for_each_of_them(
+    subject: Subject, run: Any, elsewhere: tuple[Subject, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, wait = elsewhere
+    listed: dict[str, list[str]] = {}
+
+    def count(store: Any, name: str) -> None:
+        real, asked = store.agent_names, listed.setdefault(name, [])
+
+        async def counted(tenant: str) -> Any:
+            asked.append(tenant)
+            return await real(tenant)
+
+        monkeypatch.setattr(store, "agent_names", counted, raising=False)
+
+    for n in range(20):
+        run(subject.remember("something", agent=f"agent{n}"))
+        run(subject.engine.palaces.set_identity(WHO, f"agent{n}", "I help."))
+    count(subject.store, "export")
+    data = run(exported(subject))
+    count(other.store, "import")
+    assert wait(import_export(other.engine, WHO, BytesIO(data))).written["palace"] == 20
+    assert all(len(asked) < 20 for asked in listed.values()), listed
 
 
 def test_what_nobody_can_read_is_not_in_it(filled: Subject, run: Any) -> None:

@@ -81,11 +81,20 @@ class Palaces:
     async def get(self, who: Principal, name: str) -> Palace:
         """The palace, made or not; NotFound where there is neither a palace nor a memory."""
         self._check(who, name, "reader")
-        record = await self._core.primary.record(who.tenant, PALACE, name)
-        palace = _palace(record) if record is not None else await self._implicit_palace(who, name)
+        palace = await self._look_up(who, name)
         if palace is None:
             raise NotFound(f"there is no palace {name!r}: make it with palace_create, or `commonplace palace create`")
         return palace
+
+    async def find(self, who: Principal, name: str) -> Palace | None:
+        """One of `names`, without listing them; None where it is none of them."""
+        if not (valid(name) and who.may_use(name) and self._core.redactor.is_name(name)):
+            return None
+        return await self._look_up(who, name)
+
+    async def _look_up(self, who: Principal, name: str) -> Palace | None:
+        record = await self._core.primary.record(who.tenant, PALACE, name)
+        return _palace(record) if record is not None else await self._implicit_palace(who, name)
 
     # making them
 

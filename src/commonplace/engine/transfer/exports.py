@@ -89,10 +89,8 @@ class Exports:
 
     async def palace(self, who: Principal, agent: str) -> Palace | None:
         """What was said of the agent as a palace, if anything was."""
-        if agent not in await self._palaces.names(who):
-            return None
-        found = await self._palaces.get(who, agent)
-        return found if found.description or found.identity else None
+        found = await self._palaces.find(who, agent)
+        return found if found is not None and (found.description or found.identity) else None
 
     def _reach(self, who: Principal, agent: str, user: str | None) -> Reach:
         where: Where = () if user is None else (Condition(("user_id",), "eq", user),)

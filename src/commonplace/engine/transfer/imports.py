@@ -236,7 +236,7 @@ class Imports:
         """What a palace says of itself; what one here says already stays."""
         try:
             self._core.require(who, palace.name, "admin")
-            held = await self._palaces.get(who, palace.name) if palace.name in await self._palaces.names(who) else None
+            held = await self._palaces.find(who, palace.name)
             missing = _not_said(held, self._palaces.cleaned(palace))
             if held is not None and not missing:
                 return _KNOWN
