@@ -971,6 +971,15 @@ async def test_one_that_a_store_cannot_take_does_not_hold_up_the_others() -> Non
         assert set(await h.waiting()) == {ids[1]}
 
 
+@run
+async def test_a_sentence_that_ends_with_its_advice_goes_on_without_its_full_stop() -> None:
+    async with house() as h:
+        h.copies[0].down = "it is damaged; docs/upkeep.md says how."
+        with h.engine.reporting() as report:
+            id = await h.remember("words")
+        assert str(report.outcomes[id]["copy"]).endswith("says how; it is kept and tried again")
+
+
 def test_a_store_that_hangs_keeps_a_writer_no_longer_than_its_timeout() -> None:
     async def work() -> None:
         async with house(copies=2, timeout=5.0) as h:

@@ -398,4 +398,4 @@ def _plain(entry: Entry | None) -> Entry | None:
 
 
 def _later(why: str) -> str:
-    return f"{why}; it is kept and tried again"
+    return f"{why.removesuffix('.')}; it is kept and tried again"
