@@ -64,6 +64,12 @@ def test_fields_and_body(text: str, fields: dict[str, Any], body: str) -> None:
     assert split(text) == (fields, body)
 
 
+def test_a_long_run_of_spaces_is_read_in_one_go() -> None:
+    """From each of them anew it would take an hour."""
+    spaces = " " * 2_000_000
+    assert split(f"---\na: b{spaces}c\n---\n") == ({"a": f"b{spaces}c"}, "")
+
+
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 LINE = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=40)
 WORDS = st.lists(st.from_regex(r"[A-Za-zÀ-ÿ一-龥][\w.'#-]{0,12}", fullmatch=True), min_size=1, max_size=8)

@@ -13,7 +13,7 @@ _COLON = re.compile(r":(?=[ \t]|$)")
 _ITEM = re.compile(r"([ \t]*)-(?:[ \t]+(.*))?$", re.DOTALL)
 _COMPLEX_KEY = re.compile(r"[-?](?:[ \t]|$)")
 _QUOTED = re.compile(r"""'([^']*(?:''[^']*)*)'|"([^"\\]*(?:\\.[^"\\]*)*)\"""", re.DOTALL)
-_COMMENT = re.compile(r"[ \t]+#")
+_COMMENT = re.compile(r"(?<![ \t])[ \t]+#")  # from the first of a run alone: from each, a long run takes its square
 _REST = re.compile(r"[ \t]*(?:[ \t]#.*)?$", re.DOTALL)  # of a line after a value that has an end of its own
 _BLANK = re.compile(r"[ \t\r\n]*")
 _FLOW_TEXT = re.compile(r"[^\[\]{},]*")  # what a text without quotes may hold in a list
