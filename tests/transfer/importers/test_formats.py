@@ -276,6 +276,16 @@ def test_markdown_one_file_alone(tmp_path: Path) -> None:
     assert memories(read("markdown", path))["Thought"].draft.content == "just a thought"
 
 
+def test_markdown_of_one_file_alone_it_is_said_that_its_links_tie_nothing(tmp_path: Path) -> None:
+    """Imported again after its folder, it has no references any more."""
+    path = written(tmp_path, "As [[coffee]]", "tea.md")
+    items = read("markdown", path)
+    assert reasons(items) == ["what it links to is not tied to it: import the folder, or the zip, that has both"]
+    assert memories(items)["tea"].draft.metadata == {}
+    written(tmp_path, "Black", "coffee.md")
+    assert reasons(read("markdown", tmp_path)) == []
+
+
 def test_markdown_without_a_date_is_from_when_its_file_was_written(tmp_path: Path) -> None:
     path = written(tmp_path, "just a thought", "Thought.md")
     os.utime(path, (1_577_934_246, 1_577_934_246))

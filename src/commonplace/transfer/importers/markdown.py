@@ -93,6 +93,8 @@ def _note(source: Source, member: str, text: str, ids: dict[str, str]) -> Iterat
     at = _time(fields, _CREATED) or source.changed_at(member)
     linked = [ids.get(f"[[{name.strip().casefold()}]]") for name in _LINK.findall(body)]
     references = [id for id in dict.fromkeys(linked) if id and id != ids[member]][:_MAX_LINKS]
+    if None in linked and len(source.members) == 1:  # of a folder, no note has that name yet
+        yield LeftOut(member, "what it links to is not tied to it: import the folder, or the zip, that has both")
     lifted = _lifted(fields)
     metadata = {name: value for name, value in fields.items() if name not in lifted and value is not None}
     if references and has_value(metadata.get("references")):
