@@ -45,6 +45,8 @@ _RETRIES = 128
 #: What is written waits for its vectors up to this length, and this long; then it is kept without, and they follow.
 EMBEDDED_AT_ONCE_CHARS = 64_000
 _EMBEDDING_SECONDS = 5.0
+#: How long the vectors of a group that goes to another store are waited for: its lease must not run out meanwhile.
+_COPY_SECONDS = 30.0
 _LONG_CHARS = 1_000
 
 #: Kinds of records that more than one room of the engine reads.
@@ -228,6 +230,31 @@ class Core:
                 entry.second, entry.second_generation = second[i], second_generation
             entries.append(entry)
         return entries
+
+    async def make_copies(self, memories: Sequence[Memory]) -> list[Entry]:
+        """As `make_entries`, for another store. No author waits for it, and no vectors follow there by themselves:
+        what is long, or too much together, gets them here."""
+        entries = await self.make_entries(memories)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_COPY_SECONDS):
+                for entry in entries:
+                    if entry.vectors is None and not await self._add_vectors(entry):
+                        break
+        return entries
+
+    async def _add_vectors(self, entry: Entry) -> bool:
+        """Whether there is an embedder that answers."""
+        texts = passages(entry.memory, speakers=reads_speakers(self.embedding))
+        try:
+            encoded, info = await self.encode_with_info(texts, entry.memory.tenant, Lane.BACKGROUND)
+        except ValidationError as fault:  # this text cannot be embedded; the others can
+            log.warning("memory %s is copied without vectors: %s", entry.memory.id, fault.message)
+            return True
+        if encoded is None or info is None:
+            return False
+        entry.vectors, entry.tokens = memory_vectors(encoded)
+        entry.generation = info.generation
+        return True
 
     async def _second_vectors(self, memories: Sequence[Memory]) -> list[Vectors] | None:
         """Of each memory; None where there are none, or they follow later."""

@@ -28,6 +28,7 @@ from commonplace.engine import (
     Forget,
     Merge,
     Query,
+    Settings,
     Update,
 )
 from commonplace.engine.outbox.courier import DOUBT_MS
@@ -713,6 +714,31 @@ async def test_what_is_delivered_as_a_process_ends_has_its_vector() -> None:
         assert await copy.contents() == {"second"}
         assert [*copy.lengths.values()] == [HashingEmbedder().dimension]
         assert await other.waiting() == {}
+
+
+@pytest.mark.parametrize("texts", [["tea " * 20_000], ["tea " * 500] * 40], ids=["a long one", "many together"])
+def test_what_is_too_long_to_be_waited_for_has_its_vector_in_every_copy(tmp_path: Path, texts: list[str]) -> None:
+    """A server keeps such a memory first, and its vectors follow: in a copy by another delivery."""
+
+    async def work() -> None:
+        clock = FakeClock()
+        copy = NotesVectors(clock)
+        copy.late = False
+        behind = Settings(embeds_behind=True)
+        async with house(
+            primary=SqliteStore(tmp_path / "p.db", clock), clock=clock, stores=[copy], settings=behind
+        ) as h:
+            for n, text in enumerate(texts):
+                await h.remember(f"{n} {text}")
+            await h.engine.wait_for_vectors()
+            await h.outbox.run_due()
+            assert {*copy.lengths.values()} == {HashingEmbedder().dimension}
+            await copy.delete("local", [*copy.lengths])
+            copy.lengths.clear()
+            assert (await h.engine.stores.resync(WHO, copy.name))["sent"] == len(texts)
+            assert {*copy.lengths.values()} == {HashingEmbedder().dimension}
+
+    asyncio.run(work())
 
 
 class Slow(Flaky):

@@ -314,7 +314,7 @@ class Outbox:
         """What a replica should have now of these memories, each given with its record in the outbox."""
         held = {memory.id: memory for memory in await self._core.primary.get(tenant, list(claimed))}
         live = [memory for memory in held.values() if self._is_kept(replica, memory)]
-        entries = {e.memory.id: e for e in await self._core.make_entries(live)} if live else {}
+        entries = {e.memory.id: e for e in await self._core.make_copies(live)} if live else {}
         changes = []
         for id, value in claimed.items():
             seq, turn = deliveries.order_of(value)
