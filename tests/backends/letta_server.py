@@ -55,7 +55,7 @@ def run_letta(database: str) -> Iterator[str]:
             said = []
             for line in server.stdout:
                 said.append(line)
-                if "Uvicorn running" in line or "Application startup complete" in line:
+                if "Uvicorn running" in line:  # not at "Application startup complete": it listens only after that
                     break
             else:
                 raise RuntimeError(f"Letta did not start: {''.join(said)[-2000:]}")
