@@ -45,7 +45,7 @@ def cluster() -> Iterator[PatroniCluster]:
 
 @dataclass
 class Load:
-    """Clients that write and read as fast as they are answered, each on a connection of its own."""
+    """Clients that write as fast as they are answered, and read, each on a connection of its own."""
 
     server: ServerProcess
     acknowledged: dict[str, str] = field(default_factory=dict)  # id → text
@@ -88,6 +88,7 @@ class Load:
                 self.unread.append(f"{status}: {answer}")
             elif reader == 0:
                 self.reads += 1
+            self._over.wait(0.02)  # or a minute without a leader has more recalls than may wait for the ledger
 
     def _post(self, path: str, body: Any) -> tuple[int, Any]:
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=120)
